@@ -1,0 +1,432 @@
+//! What a policy means: every name resolved, every shape checked. The emitter, the lints, the evaluator and the
+//! console's inspector all read this and nothing before it.
+//!
+//! Everything is addressed by small indices into the vectors of [`Model`], so the model is plain data: cloneable,
+//! comparable, without lifetimes.
+
+use super::ident::{Ident, QualName};
+use super::span::Span;
+
+/// Index into [`Model::types`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub usize);
+
+/// Index into [`TypeDef::relations`] of the type it is used with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RelId(pub usize);
+
+/// Index into [`TypeDef::permissions`] of the type it is used with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PermId(pub usize);
+
+/// Index into [`Model::graphs`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GraphId(pub usize);
+
+/// A whole policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// The one role the rules apply to.
+    pub app_role: Ident,
+    /// The type `user`.
+    pub user: TypeId,
+    /// Types in the order written.
+    pub types: Vec<TypeDef>,
+    /// One per distinct set of inheriting links, in the order first used.
+    pub graphs: Vec<Graph>,
+    /// Rules, one per governed table, in the order written.
+    pub rules: Vec<TableRules>,
+    /// Tests in the order written.
+    pub tests: Vec<Test>,
+}
+
+/// A type of object (or of person): one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeDef {
+    /// Its policy name.
+    pub name: String,
+    /// Its table.
+    pub table: QualName,
+    /// Its key columns, at least one.
+    pub key: Vec<KeyColumn>,
+    /// Which rows count, when not all.
+    pub condition: Option<Condition>,
+    /// Whether it signs in: `user`, and every `principal` type.
+    pub signs_in: bool,
+    /// Its relations in the order first written.
+    pub relations: Vec<Relation>,
+    /// Its permissions in the order written.
+    pub permissions: Vec<Permission>,
+    /// The name in its header.
+    pub span: Span,
+}
+
+/// A key column and its type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// The column.
+    pub column: Ident,
+    /// Its type.
+    pub ty: KeyType,
+}
+
+/// The column types a key may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyType {
+    /// `bigint`
+    Bigint,
+    /// `integer`
+    Integer,
+    /// `smallint`
+    Smallint,
+    /// `text`
+    Text,
+    /// `character varying`
+    Varchar,
+    /// `uuid`
+    Uuid,
+}
+
+impl KeyType {
+    /// The SQL type's name.
+    pub fn sql(self) -> &'static str {
+        match self {
+            KeyType::Bigint => "bigint",
+            KeyType::Integer => "integer",
+            KeyType::Smallint => "smallint",
+            KeyType::Text => "text",
+            KeyType::Varchar => "character varying",
+            KeyType::Uuid => "uuid",
+        }
+    }
+}
+
+/// A condition on a row, as written between braces (without them).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// The SQL as written.
+    pub sql: String,
+    /// Where it stands, inside the braces.
+    pub span: Span,
+}
+
+/// `NAME : SUBJECTS = SOURCE`, all lines of one name together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relation {
+    /// Its policy name.
+    pub name: String,
+    /// Where it holds from; at least one.
+    pub sources: Vec<Source>,
+    /// True when its subjects are objects that are followed (`parent.view`), not people.
+    pub to_objects: bool,
+    /// Its name where first written.
+    pub span: Span,
+}
+
+/// One way a relation holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Who or what is named.
+    pub subject: Subject,
+    /// Where the rows are.
+    pub place: Place,
+    /// The line.
+    pub span: Span,
+}
+
+/// Whom a source names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// An object or person of a type.
+    Type(TypeId),
+    /// The members of a group: `team#member`.
+    Group(TypeId, RelId),
+    /// Anyone of a type that is signed in: `user:*`.
+    Everyone(TypeId),
+    /// Anyone at all.
+    Anyone,
+    /// Holders of a share link.
+    Link,
+}
+
+/// Where a source's rows are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Columns of the type's own table that hold the subject's key.
+    Column {
+        /// As many as the subject's key has.
+        columns: Vec<Ident>,
+    },
+    /// A link table.
+    Table {
+        /// The table.
+        table: QualName,
+        /// The columns that hold the object's key.
+        object: Vec<Ident>,
+        /// The columns that hold the subject's key.
+        subject: Vec<Ident>,
+        /// Which rows count, when not all.
+        condition: Option<Condition>,
+    },
+    /// Two columns of the type's own table: a type's policy name, and its key.
+    Polymorphic {
+        /// Holds the policy name of the subject's type.
+        type_column: Ident,
+        /// Holds its key.
+        id_column: Ident,
+    },
+    /// Shares made at run time with `authz.share`.
+    Shared {
+        /// The permission that may share it (`share` unless `by` names another).
+        by: PermId,
+        /// `if {sql}`.
+        condition: Option<Condition>,
+    },
+}
+
+/// `can NAME = EXPR`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permission {
+    /// Its policy name.
+    pub name: String,
+    /// As written, with inheriting terms where they stand.
+    pub expr: Expr,
+    /// Present when it names itself through relations to objects.
+    pub inherits: Option<Inheritance>,
+    /// Its name where declared.
+    pub span: Span,
+}
+
+/// How a permission inherits: it holds on `x` when `base` holds on `x` or on any ancestor of `x` in `graph`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inheritance {
+    /// The graph of its inheriting links.
+    pub graph: GraphId,
+    /// The expression without its inheriting terms (never empty: AZ303).
+    pub base: Expr,
+}
+
+/// An expression over a row of one type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expr {
+    /// Any of these; at least two.
+    Or(Vec<Expr>),
+    /// All of these; at least two.
+    And(Vec<Expr>),
+    /// Not this.
+    Not(Box<Expr>),
+    /// The caller is among the relation's subjects.
+    Relation(RelId, Span),
+    /// Another permission of the same type.
+    Permission(PermId, Span),
+    /// `rel.name`: the permission or relation holds on an object the relation reaches. One target for each type the
+    /// relation reaches.
+    Follow {
+        /// The relation to objects (or to users) that is followed.
+        relation: RelId,
+        /// What must hold there, for each type reached.
+        targets: Vec<(TypeId, Target)>,
+        /// The whole `rel.name`.
+        span: Span,
+    },
+    /// Somebody is signed in.
+    SignedIn(Span),
+    /// Always.
+    Anyone(Span),
+    /// Never.
+    Nobody(Span),
+    /// A condition on the row.
+    Sql(Condition),
+}
+
+/// What a followed relation asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// A permission of the reached type.
+    Permission(PermId),
+    /// A relation of the reached type.
+    Relation(RelId),
+}
+
+/// A set of inheriting links: the effective parents of an object are what these reach where their condition holds.
+/// Two permissions with the same set share a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Graph {
+    /// The links, ordered and without repeats.
+    pub links: Vec<GraphLink>,
+}
+
+/// One inheriting link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphLink {
+    /// The type of the child.
+    pub child: TypeId,
+    /// The type of the parent.
+    pub parent: TypeId,
+    /// The child's relation; its source with this index names parents of type `parent`.
+    pub relation: RelId,
+    /// Index into the relation's sources.
+    pub source: usize,
+    /// Where it stops: the link counts where this condition on the child's row holds.
+    pub condition: Option<Condition>,
+}
+
+/// `rules schema.table`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRules {
+    /// The type whose table it is.
+    pub ty: TypeId,
+    /// The masked view, when one is named.
+    pub view: Option<QualName>,
+    /// Its lines in the order written.
+    pub rules: Vec<Rule>,
+    /// The table's name in the header.
+    pub span: Span,
+}
+
+/// One line of `rules`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// What it governs.
+    pub command: Command,
+    /// What must hold.
+    pub expr: Expr,
+    /// The line.
+    pub span: Span,
+}
+
+/// What a rule governs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Reading the row.
+    Select,
+    /// The new row.
+    Insert,
+    /// The row before and after.
+    Update,
+    /// The row before.
+    Delete,
+    /// `update COLS [before]`: changing these columns needs this on the row before.
+    UpdateBefore(Vec<Ident>),
+    /// `update [COLS] after`: needs this on the row after; no columns means any change.
+    UpdateAfter(Vec<Ident>),
+    /// `mask COLS`.
+    Mask(Vec<Ident>),
+}
+
+/// A test. A test without a name checks data already there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Test {
+    /// Its name.
+    pub name: Option<String>,
+    /// What it does, in order.
+    pub steps: Vec<TestStep>,
+    /// Its header.
+    pub span: Span,
+}
+
+/// One line of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TestStep {
+    /// `given NAME = {SQL}` or `given {SQL}`.
+    Given {
+        /// What later lines call the returned value.
+        name: Option<String>,
+        /// The statement; `$name` stands for earlier values and is sent as a parameter.
+        sql: Condition,
+    },
+    /// `WHO can|cannot PERM TYPE ID`.
+    Check {
+        /// Who asks.
+        who: Who,
+        /// `can` or `cannot`.
+        allowed: bool,
+        /// The permission's name.
+        permission: String,
+        /// The object's type.
+        ty: TypeId,
+        /// The object's id.
+        id: Value,
+        /// The line.
+        span: Span,
+    },
+    /// `as WHO allowed|refused {SQL}`.
+    Run {
+        /// Signed in as.
+        who: Who,
+        /// `allowed` or `refused`.
+        allowed: bool,
+        /// The statement.
+        sql: Condition,
+        /// The line.
+        span: Span,
+    },
+    /// `as WHO sees N {SELECT}`.
+    Sees {
+        /// Signed in as.
+        who: Who,
+        /// How many rows.
+        rows: u64,
+        /// The query.
+        sql: Condition,
+        /// The line.
+        span: Span,
+    },
+}
+
+/// Who a test asks as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// Nobody signed in.
+    Anyone,
+    /// `user 3`, `user $ann`.
+    Principal(TypeId, Value),
+}
+
+/// An id in a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// As written.
+    Literal(String),
+    /// `$name`, given earlier.
+    Given(String),
+}
+
+impl Model {
+    /// A type by its id. Ids come from this model, so this always finds one; `None` only for a foreign id.
+    pub fn ty(&self, id: TypeId) -> Option<&TypeDef> {
+        self.types.get(id.0)
+    }
+
+    /// A type by its policy name.
+    pub fn type_named(&self, name: &str) -> Option<TypeId> {
+        self.types.iter().position(|t| t.name == name).map(TypeId)
+    }
+
+    /// A graph by its id.
+    pub fn graph(&self, id: GraphId) -> Option<&Graph> {
+        self.graphs.get(id.0)
+    }
+}
+
+impl TypeDef {
+    /// A relation by its id.
+    pub fn relation(&self, id: RelId) -> Option<&Relation> {
+        self.relations.get(id.0)
+    }
+
+    /// A permission by its id.
+    pub fn permission(&self, id: PermId) -> Option<&Permission> {
+        self.permissions.get(id.0)
+    }
+
+    /// A permission by its policy name.
+    pub fn permission_named(&self, name: &str) -> Option<PermId> {
+        self.permissions.iter().position(|p| p.name == name).map(PermId)
+    }
+
+    /// A relation by its policy name.
+    pub fn relation_named(&self, name: &str) -> Option<RelId> {
+        self.relations.iter().position(|r| r.name == name).map(RelId)
+    }
+}

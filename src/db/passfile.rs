@@ -46,7 +46,8 @@ fn search(text: &str, wanted: [&str; 4]) -> Option<Secret> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let fields = fields(line);
         let (password, keys) = fields.split_last()?;
-        let fits = keys.len() == wanted.len() && keys.iter().zip(wanted).all(|(have, want)| have == "*" || have == want);
+        let fits =
+            keys.len() == wanted.len() && keys.iter().zip(wanted).all(|(have, want)| have == "*" || have == want);
         fits.then(|| Secret::new(password.clone()))
     })
 }

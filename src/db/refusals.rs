@@ -75,9 +75,7 @@ fn rustls_words(error: &rustls::Error) -> String {
         rustls::Error::InvalidCertificate(bad) => match bad {
             Bad::Expired | Bad::ExpiredContext { .. } => "the server's certificate has expired".to_owned(),
             Bad::NotValidYet | Bad::NotValidYetContext { .. } => "the server's certificate is not valid yet".to_owned(),
-            Bad::UnknownIssuer => {
-                "the server's certificate is not signed by an authority in sslrootcert".to_owned()
-            }
+            Bad::UnknownIssuer => "the server's certificate is not signed by an authority in sslrootcert".to_owned(),
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
                 "the server's certificate is for another host name".to_owned()
             }

@@ -219,7 +219,8 @@ impl Target {
         if let Some(mode) = get("gssencmode").filter(|mode| !["disable", "prefer"].contains(&mode.as_str())) {
             return Err(refused(&format!("gssencmode={mode}")));
         }
-        if let Some(name) = get("client_encoding").filter(|n| !["utf8", "utf-8", "auto"].contains(&&*n.to_lowercase())) {
+        if let Some(name) = get("client_encoding").filter(|n| !["utf8", "utf-8", "auto"].contains(&&*n.to_lowercase()))
+        {
             return Err(refused(&format!("client_encoding={name}")));
         }
         let user = get("user").cloned().or_else(os_user).ok_or_else(|| {

@@ -11,8 +11,9 @@ fn error(text: &str) -> String {
 
 #[test]
 fn a_url_is_read_as_libpq_reads_it() {
-    let t = Target::parse("postgresql://ann%40x:p%3Aw@db1:6000,[::1]/docs?sslmode=verify-full&connect_timeout=3", &none)
-        .unwrap();
+    let t =
+        Target::parse("postgresql://ann%40x:p%3Aw@db1:6000,[::1]/docs?sslmode=verify-full&connect_timeout=3", &none)
+            .unwrap();
     assert_eq!(t.describe(), "ann@x@db1:6000,[::1]:5432/docs");
     assert_eq!(t.password.as_ref().unwrap().reveal(), "p:w");
     assert_eq!((t.tls, t.connect_timeout.as_secs()), (TlsMode::VerifyFull, 3));

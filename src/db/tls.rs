@@ -124,7 +124,9 @@ impl Verifier {
 
     fn chain(provider: &Arc<CryptoProvider>, trust: &Trust, check_name: bool) -> Result<Self, DbError> {
         let (pinned, name) = match trust {
-            Trust::System => (rustls_native_certs::load_native_certs().certs, "the operating system's store".to_owned()),
+            Trust::System => {
+                (rustls_native_certs::load_native_certs().certs, "the operating system's store".to_owned())
+            }
             Trust::File(path) => (read_pem(path)?, path.display().to_string()),
         };
         let mut roots = RootCertStore::empty();

@@ -2,29 +2,28 @@
 
 use thiserror::Error;
 
+use crate::db::error::DbError;
+
 /// Why loading or measuring did not start, or did not complete.
 #[derive(Debug, Error)]
 pub enum BenchError {
     /// The server refused a statement, or the connection was lost.
-    #[error("{doing}: {}", words(source))]
+    #[error("{doing}: {source}")]
     Database {
         /// What was being done.
         doing: String,
         /// What the server or the driver said.
-        source: tokio_postgres::Error,
+        source: DbError,
     },
+    /// No connection, or a database that is not marked as a development one.
+    #[error(transparent)]
+    Db(#[from] DbError),
     /// The tables hold rows already.
     #[error("{table} has rows already; the example's data is only loaded into empty tables")]
     NotEmpty {
         /// The first table that has some.
         table: String,
     },
-    /// The database is not marked as a development one.
-    #[error(
-        "this database is not marked as a development database, and the benchmark writes to it; \
-         to allow that: INSERT INTO authz.settings VALUES ('development', 'true') [AZ610]"
-    )]
-    NotDevelopment,
     /// The database does not hold what the benchmark needs.
     #[error("{0}")]
     Unsuitable(String),
@@ -44,20 +43,14 @@ impl BenchError {
     /// Wraps a driver's error with what was being done.
     pub fn database(doing: impl Into<String>) -> impl FnOnce(tokio_postgres::Error) -> Self {
         let doing = doing.into();
-        move |source| BenchError::Database { doing, source }
+        move |source| BenchError::Database { doing, source: source.into() }
     }
-}
 
-/// The server's own words with the SQLSTATE, or the driver's when the server said nothing.
-pub fn words(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(said) => match said.detail() {
-            Some(detail) => format!("{} ({detail}) [{}]", said.message(), said.code().code()),
-            None => format!("{} [{}]", said.message(), said.code().code()),
-        },
-        None => match std::error::Error::source(error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        },
+    /// The program's exit code for it: 2 for wrong usage, 1 for everything else.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            BenchError::Database { source, .. } | BenchError::Db(source) => source.exit_code(),
+            _ => 1,
+        }
     }
 }

@@ -130,7 +130,7 @@ fn grow_tree(folders: &mut Vec<Folder>, shape: &Shape, members: usize, seed: u64
         let start = folders.len();
         starts.push(start);
         for place in 0..width {
-            let parent = (level > 0).then(|| above.start + rng.index(above.len()));
+            let parent = (level > 0).then(|| above.start + parent_place(level, place, width, above.len(), &mut rng));
             let org = match parent.and_then(|parent| folders.get(parent)) {
                 _ if Some(level) == splits => 1 + (place % subsidiaries) as u32,
                 Some(parent) => parent.org,
@@ -147,6 +147,20 @@ fn grow_tree(folders: &mut Vec<Folder>, shape: &Shape, members: usize, seed: u64
         above = start..folders.len();
     }
     starts
+}
+
+/// Which folder of the level above, which is `above` wide, a folder is put into.
+///
+/// At random, but not near the top: there, chance would often leave one root with nearly everything. So the first root
+/// is given a third of what is below roots (its move is the big move), and down to the eleventh level nobody goes without.
+fn parent_place(level: usize, place: usize, width: usize, above: usize, rng: &mut Rng) -> usize {
+    let first = (width * 3 / 10).max(2);
+    match level {
+        1 if place < first || above < 2 => 0,
+        1 => 1 + (place - first) % (above - 1),
+        2..11 if place < above => place,
+        _ => rng.index(above),
+    }
 }
 
 /// One folder in twenty is also shown in a folder of some level nearer the top, so no folder ends up inside itself.

@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod connect;
+pub mod embedded;
 pub mod error;
 mod passfile;
 pub mod progress;

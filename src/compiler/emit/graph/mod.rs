@@ -53,7 +53,7 @@ pub fn emit_graph(model: &Model, graph: GraphId, cluster_size: u32) -> Result<Gr
     let mut objects = Vec::new();
     let mut add = |kind, phase, name: String, text: &str| -> Result<(), Vec<Diagnostic>> {
         let sql = fill.fill(text).map_err(|e| vec![shape.internal(&format!("{name}: {e}"))])?;
-        objects.push(Object { kind, name, sql, locks: Vec::new(), phase });
+        objects.push(Object { kind, name, sql, locks: Vec::new(), phase, graph: Some(shape.name.clone()) });
         Ok(())
     };
     for (kind, part, text) in TABLES {
@@ -70,7 +70,7 @@ pub fn emit_graph(model: &Model, graph: GraphId, cluster_size: u32) -> Result<Gr
     }
     objects.extend(triggers::objects(&shape, &fill).map_err(|e| vec![shape.internal(&e)])?);
     let revokes: Vec<Object> =
-        objects.iter().filter(|o| o.kind == ObjectKind::Function).filter_map(|o| revoke(&o.name, &o.sql)).collect();
+        objects.iter().filter(|o| o.kind == ObjectKind::Function).filter_map(|o| revoke(o)).collect();
     objects.extend(revokes);
     objects.sort_by_key(|o| o.phase);
     Ok(GraphEmitted { tables: shape.tables(), objects })
@@ -139,16 +139,16 @@ fn values(shape: &Shape, cluster_size: u32) -> Template {
 }
 
 /// `REVOKE ALL ... FROM PUBLIC` for a function, whose signature is read off its own statement.
-fn revoke(name: &str, sql: &str) -> Option<Object> {
-    let head = sql.split_once("FUNCTION ")?.1;
+fn revoke(function: &Object) -> Option<Object> {
+    let head = function.sql.split_once("FUNCTION ")?.1;
     let end = head.find(" RETURNS ")?;
     let signature = head.get(..end)?;
-    // TABLE results follow RETURNS, so the signature holds only the arguments.
     Some(Object {
         kind: ObjectKind::Grant,
-        name: format!("{name}: owner only"),
+        name: format!("{}: owner only", function.name),
         sql: format!("REVOKE ALL ON FUNCTION {} FROM PUBLIC", signature.trim()),
         locks: Vec::new(),
         phase: Phase::Upkeep,
+        graph: function.graph.clone(),
     })
 }

@@ -8,6 +8,7 @@ use super::super::super::model::{
     Condition, Graph, GraphId, GraphLink, KeyType, Model, Place, Source, TypeDef, TypeId,
 };
 use super::super::super::objects::GraphTables;
+use super::super::super::resolve::NOT_BUILT;
 use super::super::super::span::Span;
 use super::fragments;
 
@@ -63,13 +64,13 @@ pub(super) struct TableLink {
 impl Shape {
     /// Reads a graph, or says why it has no index of this kind.
     pub(super) fn of(model: &Model, id: GraphId) -> Result<Shape, Diagnostic> {
-        let foreign = || Diagnostic::error(399, Span::default(), "a graph that is not of this policy");
+        let foreign = || Diagnostic::error(NOT_BUILT, Span::default(), "a graph that is not of this policy");
         let graph = model.graph(id).ok_or_else(foreign)?;
         let first = graph.links.first().ok_or_else(foreign)?;
         let ty = model.ty(first.child).ok_or_else(foreign)?;
         let refuse = |what: &str| {
             let span = source_of(ty, first).map_or(ty.span, |s| s.span);
-            Diagnostic::error(399, span, format!("inheritance of \"{}\" {what} is not built yet", ty.name))
+            Diagnostic::error(NOT_BUILT, span, format!("inheritance of \"{}\" {what} is not built yet", ty.name))
         };
         if graph.links.iter().any(|l| l.child != first.child || l.parent != first.child) {
             return Err(refuse("through several types"));
@@ -157,7 +158,7 @@ impl Shape {
 
     /// A mistake of ours, not of the policy's.
     pub(super) fn internal(&self, what: &str) -> Diagnostic {
-        Diagnostic::error(399, self.span, format!("the index of \"{}\" cannot be written: {what}", self.title))
+        Diagnostic::error(NOT_BUILT, self.span, format!("the index of \"{}\" cannot be written: {what}", self.title))
     }
 }
 

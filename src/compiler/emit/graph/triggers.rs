@@ -56,7 +56,14 @@ END
 $authz$"
         ))?;
         let name = format!("{SCHEMA}.{}_{tag}_{short}", shape.name);
-        out.push(Object { kind: ObjectKind::Function, name, sql, locks: Vec::new(), phase: Phase::Upkeep });
+        out.push(Object {
+            kind: ObjectKind::Function,
+            name,
+            sql,
+            locks: Vec::new(),
+            phase: Phase::Upkeep,
+            graph: Some(shape.name.clone()),
+        });
     }
     for (short, event, referencing, _) in events {
         let trigger = super::super::super::ident::Ident::new(format!("authz_{}_{short}", shape.name));
@@ -69,6 +76,7 @@ $authz$"
             ),
             locks: vec![Lock { table: table.clone(), mode: LockMode::ShareRowExclusive }],
             phase: Phase::Upkeep,
+            graph: Some(shape.name.clone()),
         });
     }
     Ok(())

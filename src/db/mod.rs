@@ -1,6 +1,7 @@
 //! Everything that talks to a server: connecting, the embedded server, planning and applying a policy, verifying the
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
+pub mod build;
 pub mod config;
 pub mod connect;
 pub mod embedded;

@@ -29,6 +29,9 @@ pub struct Object {
     pub locks: Vec<Lock>,
     /// The step of an apply it belongs to.
     pub phase: Phase,
+    /// The graph (by [`GraphTables::name`]) whose index it is part of. Tables and indexes of a graph that is in the
+    /// database already are kept, not made again.
+    pub graph: Option<String>,
 }
 
 /// The steps of an apply, in order. All of them run in one transaction.

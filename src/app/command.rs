@@ -269,7 +269,10 @@ pub fn keys_page() -> String {
          `asks` marks commands that ask first, with Cancel marked.\n",
     );
     for place in PLACES {
-        page.push_str(&format!("\n## {}\n\n| key | command | what it does | changes | asks |\n|---|---|---|---|---|\n", place.title()));
+        page.push_str(&format!(
+            "\n## {}\n\n| key | command | what it does | changes | asks |\n|---|---|---|---|---|\n",
+            place.title()
+        ));
         for row in TABLE.iter().filter(|row| row.place == *place) {
             let keys: Vec<String> = row.keys.iter().map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
             page.push_str(&format!(

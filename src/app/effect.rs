@@ -40,6 +40,10 @@ pub enum Effect {
     },
     /// Throw the kept text away: it is saved, or not wanted.
     DropKept,
+    /// Throw away the text a console left that has ended since.
+    DropFound,
+    /// That text is ours now: it is kept under our name, at once.
+    AdoptFound,
     /// Connect again now.
     Reconnect,
     /// Plan an apply of this text.

@@ -93,7 +93,11 @@ fn done(theme: &Theme, report: &ApplyReport) -> Vec<Line<'static>> {
 fn failed(theme: &Theme, why: &str, before: bool, width: usize) -> Vec<Line<'static>> {
     let head = if before { "✗ not planned" } else { "✗ not applied; the database is as it was" };
     let mut out = vec![line(theme, Role::Error, head)];
-    out.extend(super::widgets::wrap(why, width.saturating_sub(4)).into_iter().map(|l| line(theme, Role::Text, format!("    {l}"))));
+    out.extend(
+        super::widgets::wrap(why, width.saturating_sub(4))
+            .into_iter()
+            .map(|l| line(theme, Role::Text, format!("    {l}"))),
+    );
     out
 }
 

@@ -35,7 +35,9 @@ fn keys(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     if first == Place::Policy {
         places.push(Place::Editor);
     }
-    places.extend(PLACES.iter().filter(|place| **place != first && !(first == Place::Policy && **place == Place::Editor)));
+    places.extend(
+        PLACES.iter().filter(|place| **place != first && !(first == Place::Policy && **place == Place::Editor)),
+    );
     let mut out = Vec::new();
     for place in places {
         let rows: Vec<&Row> = TABLE.iter().filter(|row| row.place == place).collect();

@@ -50,7 +50,9 @@ fn draw_empty(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect, waits
     let width = usize::from(inner.width);
     let words = match (&model.inspect.failure, model.link.is_up()) {
         (Some(why), _) => why.as_str(),
-        (None, true) => "/ finds an object by type and id, b browses a type, u looks at a person. Looking changes nothing.",
+        (None, true) => {
+            "/ finds an object by type and id, b browses a type, u looks at a person. Looking changes nothing."
+        }
         (None, false) => model.link.why_no_data(),
     };
     lines(frame, inner, wrap(words, width).into_iter().map(|l| line(theme, Role::Dim, l)).collect());

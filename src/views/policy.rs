@@ -95,7 +95,8 @@ fn text_line(
         None if marked => ("▸", Role::Focus),
         None => (" ", Role::Gutter),
     };
-    let mut spans = vec![styled(theme, Role::Gutter, format!("{:>4} ", number + 1)), styled(theme, role, format!("{mark} "))];
+    let mut spans =
+        vec![styled(theme, Role::Gutter, format!("{:>4} ", number + 1)), styled(theme, role, format!("{mark} "))];
     let mut at = 0;
     for (piece, role) in highlight(text, depth) {
         let mut shown = String::new();
@@ -117,7 +118,12 @@ fn text_line(
 }
 
 /// The underline and the words of each finding on a line (measurements only have their mark).
-fn findings_under(theme: &Theme, text: &str, findings: &[&Finding], (left, width): (usize, usize)) -> Vec<Line<'static>> {
+fn findings_under(
+    theme: &Theme,
+    text: &str,
+    findings: &[&Finding],
+    (left, width): (usize, usize),
+) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for finding in findings.iter().filter(|f| f.severity != Severity::Info) {
         let role = if finding.severity == Severity::Error { Role::Error } else { Role::Warn };

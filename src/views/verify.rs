@@ -32,7 +32,11 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
         out.extend(super::widgets::wrap(&words, width).into_iter().map(|l| line(theme, Role::Error, l)));
     }
     if let Some(cursor) = verify.cursor.as_ref().filter(|_| !verify.mode.busy()) {
-        out.push(line(theme, Role::Dim, format!("goes on from {}", crate::text::cut(cursor, width.saturating_sub(14)))));
+        out.push(line(
+            theme,
+            Role::Dim,
+            format!("goes on from {}", crate::text::cut(cursor, width.saturating_sub(14))),
+        ));
     }
     let room = usize::from(inner.height).saturating_sub(out.len());
     out.extend(squares(model, theme, width, room));
@@ -97,7 +101,8 @@ fn squares(model: &Model, theme: &Theme, width: usize, height: usize) -> Vec<Lin
 
 fn draw_wrong(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
     let verify = &model.verify;
-    let not_kept = if verify.not_kept > 0 { format!(" (the first {} kept)", verify.wrong.len()) } else { String::new() };
+    let not_kept =
+        if verify.not_kept > 0 { format!(" (the first {} kept)", verify.wrong.len()) } else { String::new() };
     let inner = panel(frame, theme, area, &format!("Wrong: {}{not_kept}", verify.wrong_total()), false);
     if verify.wrong.is_empty() {
         let words = if verify.checked == 0 { "nothing was checked yet" } else { "nothing so far" };

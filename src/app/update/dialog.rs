@@ -72,7 +72,7 @@ fn accept(model: &mut Model) -> Vec<Effect> {
         Answer::Recover => policy::take_recovered(model),
         Answer::DropRecovery => {
             model.policy.recovered = None;
-            vec![Effect::DropKept]
+            vec![Effect::DropFound]
         }
         Answer::Overwrite => policy::save(model, true),
     }

@@ -170,7 +170,12 @@ pub fn told(model: &mut Model, asked: u64, told: Told) -> Vec<Effect> {
         }
         Told::Object(view) => show(model, Pane::Object(view)),
         Told::Person(view) => match &mut model.inspect.pane {
-            Pane::Person(known) if known.person == view.person && known.ty == view.ty && known.after.is_some() && asks_more(&model.inspect.last) => {
+            Pane::Person(known)
+                if known.person == view.person
+                    && known.ty == view.ty
+                    && known.after.is_some()
+                    && asks_more(&model.inspect.last) =>
+            {
                 known.rows.extend(view.rows);
                 known.after = view.after;
             }

@@ -54,11 +54,7 @@ pub fn plan(model: &mut Model) -> Vec<Effect> {
     }
     model.jobs.push(Job::Plan);
     model.apply = Apply { stage: Stage::Planning, ..Apply::default() };
-    vec![Effect::Plan {
-        name: model.policy.name.clone(),
-        text: model.policy.text(),
-        revision: model.policy.revision,
-    }]
+    vec![Effect::Plan { name: model.policy.name.clone(), text: model.policy.text(), revision: model.policy.revision }]
 }
 
 /// A plan was made.
@@ -269,7 +265,9 @@ fn ask_repair(model: &mut Model) -> Vec<Effect> {
     }
     let s = if count == 1 { "" } else { "s" };
     let mut lines = vec![format!("The stored ancestors of {count} object{s} are computed anew and written:")];
-    lines.extend(model.verify.wrong.iter().take(4).map(|w| crate::text::line(&format!("{} {}", w.ty, w.id)).into_owned()));
+    lines.extend(
+        model.verify.wrong.iter().take(4).map(|w| crate::text::line(&format!("{} {}", w.ty, w.id)).into_owned()),
+    );
     if count > 4 {
         lines.push(format!("and {} more", count - 4));
     }
@@ -325,7 +323,10 @@ pub fn tested(model: &mut Model, result: Result<TestRun, String>) -> Vec<Effect>
         Ok(run) => {
             let (level, words) = match run.failed.first() {
                 None => (Level::Ok, format!("{} tests passed", run.passed)),
-                Some(first) => (Level::Error, format!("{} of {} tests failed: {first}", run.failed.len(), run.passed + run.failed.len())),
+                Some(first) => (
+                    Level::Error,
+                    format!("{} of {} tests failed: {first}", run.failed.len(), run.passed + run.failed.len()),
+                ),
             };
             model.say(level, words);
             model.policy.tests = Some(run);

@@ -216,11 +216,10 @@ fn move_by(model: &mut Model, command: Command) {
 
 /// Runs a command of the SQL screen.
 pub fn sql(model: &mut Model, command: Command) -> Vec<Effect> {
-    let statement = model
-        .policy
-        .last_good
-        .as_ref()
-        .and_then(|(_, emitted)| model.sql.shown(emitted).get(model.sql.at).map(|o| (o.name.clone(), o.sql.clone())));
+    let statement =
+        model.policy.last_good.as_ref().and_then(|(_, emitted)| {
+            model.sql.shown(emitted).get(model.sql.at).map(|o| (o.name.clone(), o.sql.clone()))
+        });
     let lines = statement.as_ref().map_or(0, |(_, sql)| sql.lines().count());
     match command {
         Command::SqlSearch => model.sql.search = Some(Field::with(model.sql.filter.clone())),

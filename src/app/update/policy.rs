@@ -193,7 +193,7 @@ pub fn loaded(model: &mut Model, path: PathBuf, result: Result<(String, DiskStam
 /// A text was found that was not saved last time.
 pub fn recovered(model: &mut Model, text: String) -> Vec<Effect> {
     if text == model.policy.text() {
-        return vec![Effect::DropKept];
+        return vec![Effect::DropFound];
     }
     let lines = vec![
         format!("The console ended before {} was saved.", model.policy.name),
@@ -211,7 +211,7 @@ pub fn recovered(model: &mut Model, text: String) -> Vec<Effect> {
 pub fn take_recovered(model: &mut Model) -> Vec<Effect> {
     let Some(text) = model.policy.recovered.take() else { return Vec::new() };
     model.policy.set_text(&text);
-    vec![compile_effect(model, text)]
+    vec![compile_effect(model, text), Effect::AdoptFound]
 }
 
 /// A file was written, or not.

@@ -42,13 +42,8 @@ pub fn panel(frame: &mut Frame, theme: &Theme, area: Rect, title: &str, focused:
 pub fn popup(frame: &mut Frame, theme: &Theme, area: Rect, size: (u16, u16), title: &str) -> Rect {
     let width = size.0.min(area.width);
     let height = size.1.min(area.height);
-    let place = Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + (area.height - height) / 2,
-        width,
-        height,
-    }
-    .intersection(frame.area());
+    let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+        .intersection(frame.area());
     frame.render_widget(Clear, place);
     frame.buffer_mut().set_style(place, theme.style(Role::Text));
     panel(frame, theme, place, title, true)
@@ -74,7 +69,8 @@ pub fn field(frame: &mut Frame, theme: &Theme, area: Rect, label: &str, field: &
     let text = format!("{label}{}", crate::text::line(&field.text));
     let shown: String = text.chars().skip(skipped).collect();
     lines(frame, Rect { height: 1, ..area }, vec![Line::styled(shown, theme.style(Role::Text))]);
-    let x = area.x.saturating_add(u16::try_from(column - skipped).unwrap_or(u16::MAX)).min(area.right().saturating_sub(1));
+    let x =
+        area.x.saturating_add(u16::try_from(column - skipped).unwrap_or(u16::MAX)).min(area.right().saturating_sub(1));
     frame.set_cursor_position((x, area.y));
 }
 

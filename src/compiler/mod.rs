@@ -2,6 +2,7 @@
 //! and nothing here knows a terminal, a runtime or a database driver.
 
 pub mod diagnostic;
+pub mod emit;
 pub mod ident;
 pub mod model;
 pub mod objects;

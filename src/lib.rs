@@ -11,4 +11,5 @@ pub mod bench;
 pub mod cli;
 pub mod compiler;
 pub mod db;
+pub mod text;
 pub mod views;

@@ -1,1 +1,3 @@
+//! The `rowdeck` program.
+
 fn main() {}

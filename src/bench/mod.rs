@@ -1,1 +1,19 @@
-//! (being built)
+//! Measuring: the docs example's data at any size, the arithmetic of latencies, and the live benchmark.
+//!
+//! Everything here talks to a database from outside, as an app would: through the tables an app reads and writes and
+//! through the `authz` functions, on connections that have the app's role. Only preparing and cleaning up use the
+//! owner's connection. `docs/BENCHMARKS.md` says what is measured and what the numbers do not say.
+
+pub mod error;
+pub mod generate;
+pub mod load;
+pub mod random;
+
+/// The docs example's tables, as SQL. Run it as the role that will own them.
+pub const EXAMPLE_SCHEMA: &str = include_str!("../../examples/docs/schema.sql");
+
+/// The docs example's policy and its tests.
+pub const EXAMPLE_POLICY: &str = include_str!("../../examples/docs/docs.authz");
+
+/// The name the example's policy is known by.
+pub const EXAMPLE_POLICY_NAME: &str = "docs.authz";

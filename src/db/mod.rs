@@ -1,4 +1,14 @@
 //! Everything that talks to a server: connecting, the embedded server, planning and applying a policy, verifying the
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
+pub mod config;
+pub mod connect;
+pub mod embedded;
+pub mod error;
+mod passfile;
 pub mod progress;
+mod refusals;
+pub mod secret;
+pub mod server_info;
+pub mod target;
+pub mod tls;

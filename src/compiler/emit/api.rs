@@ -88,7 +88,11 @@ impl Api<'_> {
             })
             .collect();
         let plain: Vec<&str> = args.iter().map(String::as_str).collect();
-        let select = if self.returns.starts_with("SETOF") || self.returns.starts_with("TABLE") { "SELECT * FROM" } else { "SELECT" };
+        let select = if self.returns.starts_with("SETOF") || self.returns.starts_with("TABLE") {
+            "SELECT * FROM"
+        } else {
+            "SELECT"
+        };
         let sql = format!(
             "CREATE OR REPLACE FUNCTION {}({}) RETURNS {}\nLANGUAGE sql {}\nSET search_path = pg_catalog, pg_temp\nAS $authz$ {select} {}({}) $authz$",
             self.name,
@@ -171,7 +175,11 @@ impl Policy<'_> {
             text.push_str(&format!("  IF authz__kind = {} THEN\n", literal(&def.name)));
             for (permission, found) in def.permissions.iter().enumerate() {
                 let body = arm(TypeId(at), PermId(permission))?;
-                text.push_str(&format!("    IF authz__perm = {} THEN\n{}\n    END IF;\n", literal(&found.name), indented(&body)));
+                text.push_str(&format!(
+                    "    IF authz__perm = {} THEN\n{}\n    END IF;\n",
+                    literal(&found.name),
+                    indented(&body)
+                ));
             }
             text.push_str("  END IF;\n");
         }
@@ -247,7 +255,10 @@ impl Policy<'_> {
                 .iter()
                 .map(|p| {
                     let view = names::view(def, &p.name);
-                    format!("CASE WHEN EXISTS (SELECT FROM {view} v WHERE v.id = authz__id::{key_type}) THEN {} END", literal(&p.name))
+                    format!(
+                        "CASE WHEN EXISTS (SELECT FROM {view} v WHERE v.id = authz__id::{key_type}) THEN {} END",
+                        literal(&p.name)
+                    )
                 })
                 .collect();
             text.push_str(&format!(
@@ -256,7 +267,9 @@ impl Policy<'_> {
                 held.join(",\n      ")
             ));
         }
-        text.push_str("  PERFORM authz_int.unknown('type with permissions ' || quote_literal(authz__kind));\n  RETURN NULL;");
+        text.push_str(
+            "  PERFORM authz_int.unknown('type with permissions ' || quote_literal(authz__kind));\n  RETURN NULL;",
+        );
         Api {
             name: "authz.perms",
             args: &["kind text", "id text"],

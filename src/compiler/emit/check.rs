@@ -234,7 +234,10 @@ pub fn probe(view: &str, value: &str) -> String {
 }
 
 /// The only column of a reference to a single-column key.
-pub fn one<'a>(columns: &'a [crate::compiler::ident::Ident], source: &Source) -> Emit<&'a crate::compiler::ident::Ident> {
+pub fn one<'a>(
+    columns: &'a [crate::compiler::ident::Ident],
+    source: &Source,
+) -> Emit<&'a crate::compiler::ident::Ident> {
     match columns {
         [column] => Ok(column),
         _ => Err(not_built(source.span, "composite keys")),
@@ -246,6 +249,8 @@ pub fn on_row(condition: &Condition, row: &str) -> Emit<String> {
     if condition::reads_rows(&condition.sql) {
         return Err(not_built(condition.span, "a condition that reads other rows; write it as a relation"));
     }
+    let text = condition::on_row(condition.sql.trim(), row);
     // A comment at its end must not swallow the parenthesis.
-    Ok(format!("({}\n)", condition::on_row(condition.sql.trim(), row)))
+    let end = if text.contains("--") { "\n" } else { "" };
+    Ok(format!("({text}{end})"))
 }

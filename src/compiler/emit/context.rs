@@ -114,14 +114,7 @@ pub struct Scope {
 impl Scope {
     /// A scope in which the row of `ty` is called `row`.
     pub fn new(ty: TypeId, row: impl Into<String>, asker: Asker, form: Form) -> Self {
-        Scope {
-            ty,
-            row: row.into(),
-            asker,
-            form,
-            views: Vec::new(),
-            mine: BTreeSet::new(),
-        }
+        Scope { ty, row: row.into(), asker, form, views: Vec::new(), mine: BTreeSet::new() }
     }
 
     /// The caller's id; NULL when no user is signed in.
@@ -143,12 +136,6 @@ impl Scope {
             }
             Asker::Variables => names::mine_variable(def, name),
         })
-    }
-
-    /// Takes over what another scope turned out to use.
-    pub fn absorb(&mut self, other: Scope) {
-        self.views.extend(other.views);
-        self.mine.extend(other.mine);
     }
 }
 

@@ -14,11 +14,15 @@ use crate::compiler::span::Span;
 pub fn row_terms(model: &Model, ty: TypeId, expr: &Expr) -> Vec<Expr> {
     let mut terms = Vec::new();
     let mut seen = BTreeSet::new();
-    flatten(expr, &mut |permission| {
-        let found = model.ty(ty)?.permission(permission)?;
-        // A permission met again adds nothing, so it expands to "never" and is dropped below.
-        Some(if seen.insert(permission) { found.expr.clone() } else { Expr::Nobody(Span::default()) })
-    }, &mut terms);
+    flatten(
+        expr,
+        &mut |permission| {
+            let found = model.ty(ty)?.permission(permission)?;
+            // A permission met again adds nothing, so it expands to "never" and is dropped below.
+            Some(if seen.insert(permission) { found.expr.clone() } else { Expr::Nobody(Span::default()) })
+        },
+        &mut terms,
+    );
     absorb(model, ty, terms)
 }
 
@@ -28,16 +32,20 @@ pub fn row_terms(model: &Model, ty: TypeId, expr: &Expr) -> Vec<Expr> {
 pub fn base_terms(model: &Model, ty: TypeId, graph: GraphId, base: &Expr) -> Vec<Expr> {
     let mut terms = Vec::new();
     let mut seen = BTreeSet::new();
-    flatten(base, &mut |permission| {
-        let found = model.ty(ty)?.permission(permission)?;
-        let expanded = match &found.inherits {
-            None => found.expr.clone(),
-            Some(inner) if within(model, inner.graph, graph) => inner.base.clone(),
-            Some(_) => return None,
-        };
-        // A permission met again adds nothing, so it expands to "never" and is dropped below.
-        Some(if seen.insert(permission) { expanded } else { Expr::Nobody(Span::default()) })
-    }, &mut terms);
+    flatten(
+        base,
+        &mut |permission| {
+            let found = model.ty(ty)?.permission(permission)?;
+            let expanded = match &found.inherits {
+                None => found.expr.clone(),
+                Some(inner) if within(model, inner.graph, graph) => inner.base.clone(),
+                Some(_) => return None,
+            };
+            // A permission met again adds nothing, so it expands to "never" and is dropped below.
+            Some(if seen.insert(permission) { expanded } else { Expr::Nobody(Span::default()) })
+        },
+        &mut terms,
+    );
     absorb(model, ty, terms)
 }
 
@@ -45,7 +53,10 @@ pub fn base_terms(model: &Model, ty: TypeId, graph: GraphId, base: &Expr) -> Vec
 fn within(model: &Model, inner: GraphId, outer: GraphId) -> bool {
     let key = |graph: GraphId| -> Vec<_> {
         model.graph(graph).map_or_else(Vec::new, |g| {
-            g.links.iter().map(|l| (l.child, l.relation, l.source, l.condition.as_ref().map(|c| c.sql.trim()))).collect()
+            g.links
+                .iter()
+                .map(|l| (l.child, l.relation, l.source, l.condition.as_ref().map(|c| c.sql.trim())))
+                .collect()
         })
     };
     let outer = key(outer);
@@ -109,7 +120,10 @@ pub fn implies(model: &Model, ty: TypeId, a: &Expr, b: &Expr) -> bool {
         (Expr::Follow { relation: ra, targets: ta, .. }, Expr::Follow { relation: rb, targets: tb, .. }) => {
             ra == rb
                 && ta.len() == tb.len()
-                && ta.iter().zip(tb).all(|((type_a, a), (type_b, b))| type_a == type_b && reaches(model, *type_a, *a, *b))
+                && ta
+                    .iter()
+                    .zip(tb)
+                    .all(|((type_a, a), (type_b, b))| type_a == type_b && reaches(model, *type_a, *a, *b))
         }
         _ => false,
     }

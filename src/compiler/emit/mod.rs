@@ -57,10 +57,14 @@ pub fn emit(model: &Model) -> Result<Emitted, Vec<Diagnostic>> {
 /// # Errors
 /// As [`emit`].
 pub fn emit_with(model: &Model, cluster_size: u32) -> Result<Emitted, Vec<Diagnostic>> {
-    let mut graphs = Vec::new();
-    let mut upkeep = Vec::new();
+    let mut emitted = Vec::new();
     for at in 0..model.graphs.len() {
         let made = graph::emit_graph(model, GraphId(at), cluster_size)?;
+        emitted.push(made);
+    }
+    let mut upkeep = graph::emit_verify(&emitted);
+    let mut graphs = Vec::new();
+    for made in emitted {
         graphs.push(made.tables);
         upkeep.extend(made.objects);
     }
@@ -179,7 +183,10 @@ fn unique_names(objects: &[Object]) -> Emit<()> {
         if !seen.insert((object.kind, object.name.as_str())) {
             return Err(not_built(
                 Default::default(),
-                format!("two generated objects would both be called {}; rename one relation or permission", object.name),
+                format!(
+                    "two generated objects would both be called {}; rename one relation or permission",
+                    object.name
+                ),
             ));
         }
     }

@@ -81,7 +81,10 @@ impl Policy<'_> {
         let Some(condition) = &def.condition else { return Ok(None) };
         let condition = on_row(condition, "this")?;
         let column = self.key(ty)?.0;
-        Ok(Some(format!("(SELECT true FROM {} AS this WHERE this.{column} = {key} AND {condition} LIMIT 1)", def.table)))
+        Ok(Some(format!(
+            "(SELECT true FROM {} AS this WHERE this.{column} = {key} AND {condition} LIMIT 1)",
+            def.table
+        )))
     }
 
     /// `SELECT id` of the objects on which the caller is in the relation, from the sources that `keep` takes.

@@ -6,11 +6,12 @@
 //! `INSERT ... RETURNING` work.
 
 use crate::compiler::ident::literal;
-use crate::compiler::model::{Command, Expr, Rule, TableRules};
+use crate::compiler::model::{Command, Expr, Rule, TableRules, TypeId};
 use crate::compiler::objects::{GovernedTable, Lock, LockMode, Object, ObjectKind, Phase};
 
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built};
 use super::describe::describe;
+use super::logic;
 use super::names;
 use super::permissions::HELD_ROWS;
 use super::views::Made;
@@ -56,9 +57,21 @@ impl Policy<'_> {
                 views = using.views;
             }
             let sql = self.policy_sql(rules, &command, word, &rule, &using.text, made)?;
-            objects.push(self.table_object(rules, ObjectKind::Policy, &word.to_lowercase(), sql, LockMode::AccessExclusive)?);
+            objects.push(self.table_object(
+                rules,
+                ObjectKind::Policy,
+                &word.to_lowercase(),
+                sql,
+                LockMode::AccessExclusive,
+            )?);
             let grant = format!("GRANT {word} ON {table} TO {}", self.model.app_role);
-            objects.push(self.table_object(rules, ObjectKind::Grant, &word.to_lowercase(), grant, LockMode::AccessShare)?);
+            objects.push(self.table_object(
+                rules,
+                ObjectKind::Grant,
+                &word.to_lowercase(),
+                grant,
+                LockMode::AccessShare,
+            )?);
         }
         for (at, rule) in rules.rules.iter().enumerate() {
             objects.extend(self.column_rule(rules, at, rule, made)?);
@@ -136,37 +149,37 @@ impl Policy<'_> {
     fn staged(&self, rules: &TableRules, expr: &Expr, made: &Made) -> Emit<Staged> {
         let table = &self.ty(rules.ty)?.table;
         let row = table.name.to_string();
+        let (own, terms) = self.own_columns(rules.ty, &row, expr)?;
         let mut probing = Scope::new(rules.ty, &row, Asker::Statement, Form::Probe);
-        let probe = self.check(&mut probing, expr)?;
+        let probe = self.any_of(&mut probing, &terms)?;
         let mut setting = Scope::new(rules.ty, &row, Asker::Statement, Form::Set);
-        let set = self.check(&mut setting, expr)?;
+        let set = self.any_of(&mut setting, &terms)?;
         let graphs = made.graphs(&probing.views);
         let counts = self.counts(rules.ty, &row)?;
-        Ok(if probing.views.is_empty() {
-            Staged { text: format!("{probe}{counts}"), views: Vec::new() }
-        } else if graphs.is_empty() {
+        if graphs.is_empty() {
             // No node is looked up, so nothing counts the rows; sets of what the caller holds serve every row.
-            Staged { text: format!("{set}{counts}"), views: Vec::new() }
-        } else {
-            let checked = self.checked_rows(graphs)?;
-            let cheap = self.own_columns(&mut probing, expr)?;
-            let text = format!("({cheap}CASE WHEN {checked} < {HELD_ROWS} THEN\n  {probe}\nELSE\n  {set}\nEND){counts}");
-            Staged { text, views: probing.views }
-        })
+            return Ok(Staged { text: format!("({own}{set}){counts}"), views: Vec::new() });
+        }
+        let checked = self.checked_rows(graphs)?;
+        let text = format!("({own}CASE WHEN {checked} < {HELD_ROWS} THEN\n  {probe}\nELSE\n  {set}\nEND){counts}");
+        Ok(Staged { text, views: probing.views })
     }
 
-    /// The terms of a rule that need nothing but the row's own columns, as `... OR `: they come before the choice of a
-    /// form, which costs a little on every row.
-    fn own_columns(&self, scope: &mut Scope, expr: &Expr) -> Emit<String> {
-        let mut cheap = String::new();
-        for term in super::logic::row_terms(self.model, scope.ty, expr) {
-            let mut own = Scope::new(scope.ty, &scope.row, scope.asker, scope.form);
-            let text = self.check(&mut own, &term)?;
-            if own.views.is_empty() && own.mine.is_empty() && matches!(term, Expr::Relation(..)) {
-                cheap.push_str(&format!("{text} OR "));
+    /// The terms of a rule that need nothing but the row's own columns, as `... OR `, and the others. The former come
+    /// before the choice of a form, which costs a little on every row.
+    fn own_columns(&self, ty: TypeId, row: &str, expr: &Expr) -> Emit<(String, Vec<Expr>)> {
+        let mut own = String::new();
+        let mut others = Vec::new();
+        for term in logic::row_terms(self.model, ty, expr) {
+            let mut scope = Scope::new(ty, row, Asker::Statement, Form::Probe);
+            let text = self.check(&mut scope, &term)?;
+            if matches!(term, Expr::Relation(..)) && scope.views.is_empty() && scope.mine.is_empty() {
+                own.push_str(&format!("{text} OR "));
+            } else {
+                others.push(term);
             }
         }
-        Ok(cheap)
+        Ok((own, others))
     }
 
     /// A rule about columns: a trigger that fires only when they change, and only for a role that the rules apply to.

@@ -64,14 +64,20 @@ impl Policy<'_> {
         let def = self.ty(share.object)?;
         let subject = match &share.subject {
             ShareSubject::One(name) => {
-                format!("authz__subject_kind = {} AND authz__subject_relation = '' AND authz__subject_id <> '*'", literal(name))
+                format!(
+                    "authz__subject_kind = {} AND authz__subject_relation = '' AND authz__subject_id <> '*'",
+                    literal(name)
+                )
             }
             ShareSubject::Group(name, member) => {
                 format!("authz__subject_kind = {} AND authz__subject_relation = {}", literal(name), literal(member))
             }
             ShareSubject::Everyone => {
                 let user = &self.ty(self.model.user)?.name;
-                format!("authz__subject_kind = {} AND authz__subject_relation = '' AND authz__subject_id = '*'", literal(user))
+                format!(
+                    "authz__subject_kind = {} AND authz__subject_relation = '' AND authz__subject_id = '*'",
+                    literal(user)
+                )
             }
             ShareSubject::Anyone => "authz__subject_kind = 'anyone'".to_owned(),
         };

@@ -86,7 +86,13 @@ impl Policy<'_> {
             if share.subject_type.is_some() {
                 let index = index_name(&share.table);
                 let sql = format!("CREATE INDEX IF NOT EXISTS {index} ON {} (object, subject)", share.table);
-                objects.push(object(ObjectKind::Index, &format!("{}: by object", share.table), sql, Phase::Tables, Vec::new()));
+                objects.push(object(
+                    ObjectKind::Index,
+                    &format!("{}: by object", share.table),
+                    sql,
+                    Phase::Tables,
+                    Vec::new(),
+                ));
             }
         }
         Ok(objects)
@@ -123,7 +129,11 @@ impl Policy<'_> {
             ("rekeyed", "AFTER UPDATE ON {} FOR EACH ROW WHEN (OLD.{key} IS DISTINCT FROM NEW.{key})", changed),
             ("truncated", "AFTER TRUNCATE ON {} FOR EACH STATEMENT", all),
         ] {
-            let function = format!("{}.{}", names::INT, crate::compiler::ident::Ident::generated(&["shares", "", &def.name, "", what]));
+            let function = format!(
+                "{}.{}",
+                names::INT,
+                crate::compiler::ident::Ident::generated(&["shares", "", &def.name, "", what])
+            );
             let sql = format!(
                 "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger\nLANGUAGE plpgsql SECURITY DEFINER\n\
                  SET search_path = pg_catalog, pg_temp\nAS $authz$\nBEGIN\n{statements}  RETURN NULL;\nEND $authz$"

@@ -81,7 +81,8 @@ impl Made {
             let before = waiting.len();
             let mut later = Vec::new();
             for view in waiting {
-                let ready = view.reads.iter().all(|read| done.contains(read.as_str()) || !by_name.contains_key(read.as_str()));
+                let ready =
+                    view.reads.iter().all(|read| done.contains(read.as_str()) || !by_name.contains_key(read.as_str()));
                 if ready {
                     done.insert(&view.name);
                     order.push(view);

@@ -39,7 +39,10 @@ impl Policy<'_> {
                         );
                         let terms = logic::base_terms(self.model, ty, inherits.graph, &inherits.base);
                         let who = self.who_any(ty, &terms, "p.ids")?;
-                        format!("SELECT w.kind, w.id FROM (SELECT {path} AS ids OFFSET 0) p, LATERAL (\n{}\n) w", indented(&who))
+                        format!(
+                            "SELECT w.kind, w.id FROM (SELECT {path} AS ids OFFSET 0) p, LATERAL (\n{}\n) w",
+                            indented(&who)
+                        )
                     }
                     None => self.who(ty, &found.expr, "authz__ids")?,
                 };
@@ -166,7 +169,10 @@ impl Policy<'_> {
                     let rows = self.rows(ty, relation, source)?;
                     let kind = if source.subject == Subject::Anyone { "anyone" } else { "everyone" };
                     let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
-                    format!("SELECT '{kind}' AS kind, '' AS id FROM {} WHERE {} = ANY ({ids}){condition}", rows.from, rows.object)
+                    format!(
+                        "SELECT '{kind}' AS kind, '' AS id FROM {} WHERE {} = ANY ({ids}){condition}",
+                        rows.from, rows.object
+                    )
                 }
                 Subject::Link => return Err(not_built(source.span, "share links")),
             });
@@ -180,7 +186,12 @@ impl Policy<'_> {
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
                 let condition = rows.condition.map(|c| format!(" WHERE {c}")).unwrap_or_default();
-                Ok(format!("SELECT {} AS id, {} AS member FROM {}{condition}", rows.object, rows.subject.unwrap_or_default(), rows.from))
+                Ok(format!(
+                    "SELECT {} AS id, {} AS member FROM {}{condition}",
+                    rows.object,
+                    rows.subject.unwrap_or_default(),
+                    rows.from
+                ))
             })
             .collect::<Emit<_>>()?;
         Ok(format!(

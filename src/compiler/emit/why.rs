@@ -66,7 +66,11 @@ impl Policy<'_> {
 
     fn why_any(&self, scope: &mut Scope, terms: &[Expr], id: &str) -> Emit<String> {
         let parts: Vec<String> = terms.iter().map(|term| self.why(scope, term, id)).collect::<Emit<_>>()?;
-        Ok(if parts.is_empty() { "SELECT NULL::jsonb AS chain WHERE false".to_owned() } else { parts.join("\nUNION ALL\n") })
+        Ok(if parts.is_empty() {
+            "SELECT NULL::jsonb AS chain WHERE false".to_owned()
+        } else {
+            parts.join("\nUNION ALL\n")
+        })
     }
 
     /// `SELECT chain` of the ways in which `expr` holds on the object `id` (SQL text).
@@ -82,7 +86,10 @@ impl Policy<'_> {
                 let mut chain = Vec::new();
                 for (at, part) in parts.iter().enumerate() {
                     let inner = self.why(scope, part, id)?;
-                    from.push(format!("(\n{}\n  LIMIT 1\n) p{at}(chain)", indented(&format!("SELECT q.chain FROM (\n{inner}\n) q"))));
+                    from.push(format!(
+                        "(\n{}\n  LIMIT 1\n) p{at}(chain)",
+                        indented(&format!("SELECT q.chain FROM (\n{inner}\n) q"))
+                    ));
                     chain.push(format!("p{at}.chain"));
                 }
                 Ok(format!("SELECT {} AS chain FROM {}", chain.join(" || "), from.join(", ")))
@@ -146,10 +153,15 @@ impl Policy<'_> {
             let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
             let from = format!("FROM {} WHERE {} = {id} AND {holder}{condition}", rows.from, rows.object);
             parts.push(match source.subject {
-                Subject::Group(group, member) if (group, member) == (ty, relation) => continue_group(&step, &value, &from),
+                Subject::Group(group, member) if (group, member) == (ty, relation) => {
+                    continue_group(&step, &value, &from)
+                }
                 Subject::Group(group, member) => {
                     let inner = names::function("why", self.ty(group)?, &self.relation(group, member)?.name);
-                    format!("SELECT jsonb_build_array({step}) || w.chain AS chain {} ", with_chain(&from, &format!("{inner}({value})")))
+                    format!(
+                        "SELECT jsonb_build_array({step}) || w.chain AS chain {} ",
+                        with_chain(&from, &format!("{inner}({value})"))
+                    )
                 }
                 _ => format!("SELECT jsonb_build_array({step}) AS chain {from}"),
             });
@@ -177,11 +189,16 @@ impl Policy<'_> {
             } else {
                 let holder = self.is_caller(scope, source.subject, &value)?;
                 let subject = match source.subject {
-                    Subject::Type(to) | Subject::Group(to, _) => format!("{} || {value}", literal(&format!("{} ", self.ty(to)?.name))),
+                    Subject::Type(to) | Subject::Group(to, _) => {
+                        format!("{} || {value}", literal(&format!("{} ", self.ty(to)?.name)))
+                    }
                     _ => literal("everyone"),
                 };
                 let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
-                ends.push(format!("SELECT {} AS id, {step} AS step FROM {} WHERE {holder}{condition}", rows.object, rows.from));
+                ends.push(format!(
+                    "SELECT {} AS id, {step} AS step FROM {} WHERE {holder}{condition}",
+                    rows.object, rows.from
+                ));
             }
         }
         Ok(format!(
@@ -244,7 +261,11 @@ impl Policy<'_> {
                     on_row(condition, "this")?
                 ));
             }
-            conditions.push(format!("EXISTS (SELECT FROM {} AS this WHERE this.{} = {value})", parent.table, self.key(link.parent)?.0));
+            conditions.push(format!(
+                "EXISTS (SELECT FROM {} AS this WHERE this.{} = {value})",
+                parent.table,
+                self.key(link.parent)?.0
+            ));
             links.push(format!(
                 "SELECT {} AS child, {value} AS parent, {step} AS step FROM {} WHERE {} = ANY (frontier) AND {}",
                 rows.object,

@@ -4,6 +4,7 @@
 pub mod ast;
 pub mod codes;
 pub mod diagnostic;
+pub mod emit;
 pub mod graph;
 pub mod ident;
 pub mod include;

@@ -1,0 +1,159 @@
+//! Syntax tree to model: every name looked up, every shape checked. Nothing stops at the first mistake; what a mistake
+//! leaves unknown is remembered as broken, and uses of it are not reported again.
+//!
+//! What the language has and this release does not build is refused here with [`NOT_BUILT`], after all the other
+//! checks on it, so a policy is never half enforced.
+
+mod blocks;
+mod conditions;
+mod exprs;
+mod names;
+mod relations;
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use super::ast::{Block, Name, Policy};
+use super::diagnostic::{Diagnostic, Severity};
+use super::graph;
+use super::ident::Ident;
+use super::model::{Model, PermId, RelId, TypeDef, TypeId};
+use super::span::Span;
+use super::suggest;
+
+/// The code of constructs of the language that are not built yet.
+pub const NOT_BUILT: u16 = 199;
+
+/// What a policy means, when it has no mistake, and its mistakes.
+pub fn resolve(policy: &Policy) -> (Option<Model>, Vec<Diagnostic>) {
+    let mut resolver = Resolver::new(policy);
+    let app_role = resolver.app_role();
+    resolver.declare_types();
+    resolver.declare_members();
+    resolver.relations();
+    resolver.permissions();
+    let graphs = graph::find(&mut resolver.types, &resolver.broken.permissions, &mut resolver.diagnostics);
+    resolver.run_time_permissions();
+    resolver.caveats_and_scopes();
+    let rules = resolver.rules();
+    let tests = resolver.tests();
+    resolver.unused_relations();
+    let Resolver { types, user, diagnostics, .. } = resolver;
+    let right = diagnostics.iter().all(|d| d.severity != Severity::Error);
+    let model = match (app_role, user) {
+        (Some(app_role), Some(user)) if right => Some(Model { app_role, user, types, graphs, rules, tests }),
+        _ => None,
+    };
+    (model, diagnostics)
+}
+
+/// What a name under a type stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Symbol {
+    Relation(RelId),
+    Permission(PermId),
+}
+
+/// Declarations that were reported already; uses of them stay silent.
+#[derive(Debug, Default)]
+struct Broken {
+    types: HashSet<TypeId>,
+    relations: HashSet<(TypeId, RelId)>,
+    permissions: HashSet<(TypeId, PermId)>,
+}
+
+struct Resolver<'p> {
+    policy: &'p Policy,
+    diagnostics: Vec<Diagnostic>,
+    types: Vec<TypeDef>,
+    user: Option<TypeId>,
+    type_names: HashMap<&'p str, TypeId>,
+    /// By type, then by name.
+    symbols: Vec<HashMap<&'p str, Symbol>>,
+    broken: Broken,
+    used: HashSet<(TypeId, RelId)>,
+    scopes: HashSet<&'p str>,
+}
+
+impl<'p> Resolver<'p> {
+    fn new(policy: &'p Policy) -> Self {
+        Resolver {
+            policy,
+            diagnostics: Vec::new(),
+            types: Vec::new(),
+            user: None,
+            type_names: HashMap::new(),
+            symbols: Vec::new(),
+            broken: Broken::default(),
+            used: HashSet::new(),
+            scopes: HashSet::new(),
+        }
+    }
+
+    fn error(&mut self, code: u16, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+    }
+
+    fn not_built(&mut self, span: Span, what: &str) {
+        self.error(NOT_BUILT, span, format!("{what} not built yet"));
+    }
+
+    fn app_role(&mut self) -> Option<Ident> {
+        let mut role: Option<Ident> = None;
+        for block in &self.policy.blocks {
+            let Block::AppRole(written) = block else { continue };
+            if written.value.as_str() == "public" {
+                self.error(111, written.span, "the app role cannot be PUBLIC, which is every role there is");
+            } else if let Some(first) = &role {
+                let message = format!("a policy has one app role, and it is {} already", first.plain());
+                self.error(111, written.span, message);
+            }
+            role.get_or_insert_with(|| written.value.clone());
+        }
+        if role.is_none() {
+            let message = "no app role: write \"app role NAME\", the role your app connects as";
+            self.error(111, Span::default(), message);
+        }
+        role
+    }
+
+    /// The type a name stands for; reports it when there is none.
+    fn type_of(&mut self, name: &Name) -> Option<TypeId> {
+        self.find_type(name, 201)
+    }
+
+    fn find_type(&mut self, name: &Name, code: u16) -> Option<TypeId> {
+        if let Some(found) = self.type_names.get(name.value.as_str()) {
+            return Some(*found);
+        }
+        let all: Vec<&str> = self.types.iter().map(|t| t.name.as_str()).collect();
+        let near = suggest::nearest(&name.value, all.iter().copied()).or_else(|| people(&name.value, &all));
+        let message = format!("unknown type \"{}\"{}", name.value, suggest::or_list(near, "the types are", &all));
+        self.error(code, name.span, message);
+        None
+    }
+
+    fn symbol(&self, ty: TypeId, name: &str) -> Option<Symbol> {
+        self.symbols.get(ty.0)?.get(name).copied()
+    }
+
+    /// The name of a type, for messages.
+    fn type_name(&self, ty: TypeId) -> &str {
+        self.types.get(ty.0).map_or("", |t| t.name.as_str())
+    }
+
+    /// `; did you mean ...` over the names of a type.
+    fn suggest_member(&self, ty: TypeId, name: &str) -> String {
+        let Some(def) = self.types.get(ty.0) else { return String::new() };
+        let relations = def.relations.iter().map(|r| r.name.as_str());
+        let all: Vec<&str> = relations.chain(def.permissions.iter().map(|p| p.name.as_str())).collect();
+        let near = suggest::nearest(name, all.iter().copied());
+        suggest::or_list(near, &format!("{} has", def.name), &all)
+    }
+}
+
+/// The type `user`, when a name is one of the usual words for it.
+fn people<'a>(name: &str, all: &[&'a str]) -> Option<&'a str> {
+    const WORDS: [&str; 7] = ["person", "people", "account", "member", "principal", "login", "users"];
+    WORDS.contains(&name.to_lowercase().as_str()).then(|| all.iter().find(|t| **t == "user").copied()).flatten()
+}

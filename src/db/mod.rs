@@ -1,15 +1,22 @@
 //! Everything that talks to a server: connecting, the embedded server, planning and applying a policy, verifying the
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
+pub mod as_role;
 pub mod build;
+pub mod catalog;
 pub mod config;
 pub mod connect;
+pub mod demo;
 pub mod embedded;
 pub mod error;
+pub mod inspect;
+pub mod keys;
 mod passfile;
+pub mod policy_tests;
 pub mod progress;
 mod refusals;
 pub mod secret;
 pub mod server_info;
 pub mod target;
 pub mod tls;
+pub mod why;

@@ -8,4 +8,5 @@ mod build;
 mod docs;
 mod measure;
 mod trees;
+mod verify;
 mod world;

@@ -2,6 +2,7 @@
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
 pub mod as_role;
+pub mod build;
 pub mod catalog;
 pub mod config;
 pub mod connect;
@@ -18,3 +19,4 @@ pub mod secret;
 pub mod server_info;
 pub mod target;
 pub mod tls;
+pub mod why;

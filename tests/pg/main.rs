@@ -4,6 +4,8 @@
 #[path = "../common/server.rs"]
 mod server;
 
+mod build;
 mod docs;
+mod measure;
 mod trees;
 mod world;

@@ -4,6 +4,7 @@
 #[path = "../common/server.rs"]
 mod server;
 
+mod agree;
 mod build;
 mod docs;
 mod measure;

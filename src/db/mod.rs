@@ -1,11 +1,15 @@
 //! Everything that talks to a server: connecting, the embedded server, planning and applying a policy, verifying the
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
+pub mod apply;
+pub mod build;
+pub mod cancel;
 pub mod config;
 pub mod connect;
 pub mod embedded;
 pub mod error;
 mod passfile;
+pub mod plan;
 pub mod progress;
 mod refusals;
 pub mod secret;

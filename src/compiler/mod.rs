@@ -3,6 +3,7 @@
 
 pub mod ast;
 pub mod diagnostic;
+pub mod emit;
 pub mod graph;
 pub mod ident;
 pub mod include;

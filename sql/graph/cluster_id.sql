@@ -1,0 +1,1 @@
+CREATE SEQUENCE IF NOT EXISTS {{cluster_id}} AS bigint

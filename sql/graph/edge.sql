@@ -1,0 +1,6 @@
+CREATE TABLE IF NOT EXISTS {{edge}} (
+  child bigint,
+  parent {{key}},
+  parent_cluster bigint NOT NULL,
+  PRIMARY KEY (child, parent)
+)

@@ -1,0 +1,1 @@
+CREATE INDEX IF NOT EXISTS {{node_cluster_index}} ON {{node}} (cluster)

@@ -1,0 +1,20 @@
+-- Refuses objects that would be inside themselves through columns alone.
+CREATE OR REPLACE FUNCTION {{ring}}(v_ids {{key}}[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off AS $authz$
+DECLARE
+  v_id {{key}};
+BEGIN
+  WITH RECURSIVE up(x, a) AS (
+    SELECT u.id, c.parent FROM unnest(v_ids) AS u(id) JOIN {{columns}}() AS c ON c.child = u.id
+    UNION
+    SELECT up.x, c.parent FROM up JOIN {{columns}}() AS c ON c.child = up.a WHERE up.x <> up.a
+  )
+  SELECT up.x INTO v_id FROM up WHERE up.x = up.a LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = '23514',
+      MESSAGE = pg_catalog.format('AZ713: %s %s would be inside itself', {{type_name}}, v_id),
+      HINT = 'Choose a parent that is not the object itself or below it.';
+  END IF;
+END
+$authz$

@@ -1,0 +1,106 @@
+//! What [`super::update`] wants done. Only [`super::runtime`] does it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::model::bench::Rates;
+use super::model::inspect::Ask;
+use super::model::policy::DiskStamp;
+use crate::db::progress::Wrong;
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Compile this text; a newer one replaces it.
+    Compile {
+        /// Its revision.
+        revision: u64,
+        /// What it is called.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// Read a file.
+    Load(PathBuf),
+    /// Write a file, whole or not at all.
+    Save {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        text: String,
+        /// Its revision.
+        revision: u64,
+        /// What the file was when it was read; it must still be that. `None` overwrites whatever is there.
+        expect: Option<DiskStamp>,
+    },
+    /// Keep this unsaved text where a crash cannot reach it.
+    Keep {
+        /// The text.
+        text: String,
+    },
+    /// Throw the kept text away: it is saved, or not wanted.
+    DropKept,
+    /// Throw away the text a console left that has ended since.
+    DropFound,
+    /// That text is ours now: it is kept under our name, at once.
+    AdoptFound,
+    /// Connect again now.
+    Reconnect,
+    /// Plan an apply of this text.
+    Plan {
+        /// What the policy is called.
+        name: String,
+        /// The text.
+        text: String,
+        /// Its revision.
+        revision: u64,
+    },
+    /// Apply this text.
+    Apply {
+        /// What the policy is called.
+        name: String,
+        /// The text, kept in the database.
+        text: Arc<str>,
+    },
+    /// Cancel the apply on the server.
+    CancelApply,
+    /// Check one batch.
+    VerifyBatch {
+        /// Where it starts.
+        cursor: Option<String>,
+        /// How many objects.
+        size: u32,
+    },
+    /// Repair these.
+    Repair(Vec<Wrong>),
+    /// Ask the database.
+    Ask {
+        /// The number of the question.
+        asked: u64,
+        /// The question.
+        ask: Ask,
+    },
+    /// Start the load.
+    BenchStart(Rates),
+    /// Move a big subtree now.
+    BenchMove,
+    /// Stop the load.
+    BenchStop,
+    /// Run the policy's tests.
+    RunTests {
+        /// What the policy is called.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// Copy to the terminal's clipboard.
+    Copy(String),
+    /// Use the next theme.
+    NextTheme,
+    /// Draw everything again.
+    Redraw,
+    /// Give the terminal back and stop, until continued.
+    Suspend,
+    /// Leave.
+    Quit,
+}

@@ -1,0 +1,99 @@
+//! What can happen: keys, files, compiles, the connection, and news of work.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::keymap::Key;
+use super::model::apply::Plan;
+use super::model::bench::Snapshot;
+use super::model::inspect::Told;
+use super::model::link::Facts;
+use super::model::policy::{DiskStamp, Outcome, TestRun};
+use crate::db::progress::{ApplyReport, Progress, VerifyBatch, VerifyReport};
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// A key.
+    Key(Key),
+    /// Text pasted in one piece. It never acts as keys.
+    Paste(String),
+    /// The terminal has this many columns and rows now.
+    Resize(u16, u16),
+    /// The console's clock.
+    Clock(Duration),
+    /// Something to say, from the runtime.
+    Said(super::model::Level, String),
+    /// A file was read.
+    Loaded {
+        /// Which.
+        path: PathBuf,
+        /// Its text and what identifies it, or why not.
+        result: Result<(String, DiskStamp), String>,
+    },
+    /// A text that was not saved when the console ended last time.
+    Recovered(String),
+    /// A file was written.
+    Saved {
+        /// The revision of the text that was written.
+        revision: u64,
+        /// What identifies the file now, or why not.
+        result: Result<DiskStamp, SaveProblem>,
+    },
+    /// The compiler ended.
+    Compiled(Box<Outcome>),
+    /// The connection stands.
+    LinkUp(Box<Facts>),
+    /// The connection is lost, or could not be made; the next try is due in so long.
+    LinkDown {
+        /// Why.
+        reason: String,
+        /// When the next try is due.
+        retry_in: Option<Duration>,
+    },
+    /// A plan was made, or why not.
+    Planned(Result<Box<Plan>, String>),
+    /// News of a running apply.
+    Applying(Progress),
+    /// The apply ended.
+    Applied(Result<ApplyReport, String>),
+    /// A batch was checked.
+    Verified(Result<VerifyBatch, String>),
+    /// How many objects there are to check, about.
+    VerifyTotal(u64),
+    /// A repair ended: how many were repaired and what is still wrong.
+    Repaired(Result<VerifyReport, String>),
+    /// The database answered question `asked`.
+    Told {
+        /// The number of the question.
+        asked: u64,
+        /// The answer.
+        told: Box<Told>,
+    },
+    /// News of the load.
+    Bench(BenchNews),
+    /// The policy's tests ran.
+    Tested(Result<TestRun, String>),
+}
+
+/// Why a file was not written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaveProblem {
+    /// It changed on disk since it was read.
+    ChangedOnDisk,
+    /// Something else, in words.
+    Other(String),
+}
+
+/// News of the load.
+#[derive(Debug, Clone)]
+pub enum BenchNews {
+    /// It runs.
+    Started,
+    /// What was measured so far.
+    Snapshot(Box<Snapshot>),
+    /// It stopped.
+    Stopped,
+    /// It failed, in words.
+    Failed(String),
+}

@@ -1,0 +1,317 @@
+//! Everything the screen shows. Views only read it; [`super::update`] alone changes it.
+
+pub mod apply;
+pub mod bench;
+pub mod field;
+pub mod inspect;
+pub mod link;
+pub mod policy;
+pub mod sql;
+pub mod verify;
+
+use std::time::Duration;
+
+use super::command::{Command, Place};
+use field::Field;
+use link::Link;
+
+/// The screens, in the order of their number keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Screen {
+    /// Write the policy.
+    Policy,
+    /// What it becomes.
+    Sql,
+    /// Put it in force.
+    Apply,
+    /// Check the stored inheritance.
+    Verify,
+    /// Who can see what, and why.
+    Inspect,
+    /// Measure, live.
+    Bench,
+    /// The keys, or what a code means.
+    Help,
+}
+
+impl Screen {
+    /// The screens with number keys.
+    pub const ALL: &'static [Screen] =
+        &[Screen::Policy, Screen::Sql, Screen::Apply, Screen::Verify, Screen::Inspect, Screen::Bench];
+
+    /// Its title.
+    pub fn title(self) -> &'static str {
+        match self {
+            Screen::Policy => "Policy",
+            Screen::Sql => "SQL",
+            Screen::Apply => "Apply",
+            Screen::Verify => "Verify",
+            Screen::Inspect => "Inspect",
+            Screen::Bench => "Bench",
+            Screen::Help => "Help",
+        }
+    }
+
+    /// The command table's name for it.
+    pub fn place(self) -> Place {
+        match self {
+            Screen::Policy => Place::Policy,
+            Screen::Sql => Place::Sql,
+            Screen::Apply => Place::Apply,
+            Screen::Verify => Place::Verify,
+            Screen::Inspect => Place::Inspect,
+            Screen::Bench => Place::Bench,
+            Screen::Help => Place::List,
+        }
+    }
+}
+
+/// How much a notice matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Something happened.
+    Info,
+    /// Something went well.
+    Ok,
+    /// Something to look at.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// The newest message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// How much it matters.
+    pub level: Level,
+    /// What it says.
+    pub text: String,
+}
+
+/// What a confirmed question does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing.
+    Cancel,
+    /// Apply the plan.
+    Apply,
+    /// Repair what verify found.
+    Repair,
+    /// Start the load.
+    StartBench,
+    /// Allow changes.
+    AllowChanges,
+    /// Leave, whatever runs and is unsaved.
+    Quit,
+    /// Save, then leave.
+    SaveAndQuit,
+    /// Take the recovered text.
+    Recover,
+    /// Throw the recovered text away.
+    DropRecovery,
+    /// Overwrite a file that changed on disk.
+    Overwrite,
+}
+
+/// A question that waits for an answer. The first answer is the harmless one and is marked at the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialog {
+    /// What it is about.
+    pub title: String,
+    /// What will happen.
+    pub lines: Vec<String>,
+    /// The answers and what they do.
+    pub answers: Vec<(String, Answer)>,
+    /// The marked answer.
+    pub at: usize,
+    /// What must be typed before any answer but the first counts, and what was typed so far (on production).
+    pub typed: Option<(String, Field)>,
+}
+
+/// The list of commands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Palette {
+    /// What was typed.
+    pub filter: Field,
+    /// The marked command among those that match.
+    pub at: usize,
+}
+
+/// What lies over the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Overlay {
+    /// A question.
+    Dialog(Dialog),
+    /// The list of commands.
+    Palette(Palette),
+}
+
+/// What the Help screen shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HelpState {
+    /// A page about a code, when one is open; the keys otherwise.
+    pub page: Option<(String, String)>,
+    /// First line shown.
+    pub top: usize,
+}
+
+/// Work that runs in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Job {
+    /// Planning an apply.
+    Plan,
+    /// Applying.
+    Apply,
+    /// Checking the index.
+    Verify,
+    /// Repairing the index.
+    Repair,
+    /// The load.
+    Bench,
+    /// The policy's tests.
+    Tests,
+}
+
+impl Job {
+    /// What it is, and what leaving now does to it.
+    pub fn leaving(self) -> &'static str {
+        match self {
+            Job::Plan => "a plan is being made; it changes nothing and is dropped",
+            Job::Apply => "an apply runs; it is cancelled on the server and rolled back as a whole",
+            Job::Verify => "a verify runs; it stops after this batch and changes nothing",
+            Job::Repair => "a repair runs; the batch that is open is rolled back, the others stay",
+            Job::Bench => "a benchmark runs; it stops and its last screen is lost",
+            Job::Tests => "tests run; each is rolled back",
+        }
+    }
+}
+
+/// Everything the screen shows.
+#[derive(Debug)]
+pub struct Model {
+    /// Columns and rows of the terminal.
+    pub size: (u16, u16),
+    /// Time since the console started, as of the last clock message.
+    pub clock: Duration,
+    /// The screen shown.
+    pub screen: Screen,
+    /// The screen to go back to from Help.
+    pub previous: Screen,
+    /// What lies over it.
+    pub overlay: Option<Overlay>,
+    /// Where we are connected.
+    pub link: Link,
+    /// The target's name, without any password.
+    pub target: String,
+    /// Changes to the database are refused.
+    pub read_only: bool,
+    /// The target is marked as production: dangerous commands want the database's name typed.
+    pub production: bool,
+    /// The newest message.
+    pub notice: Option<Notice>,
+    /// Work that runs.
+    pub jobs: Vec<Job>,
+    /// The Policy screen.
+    pub policy: policy::Policy,
+    /// The SQL screen.
+    pub sql: sql::Sql,
+    /// The Apply screen.
+    pub apply: apply::Apply,
+    /// The Verify screen.
+    pub verify: verify::Verify,
+    /// The Inspect screen.
+    pub inspect: inspect::Inspect,
+    /// The Bench screen.
+    pub bench: bench::Bench,
+    /// The Help screen.
+    pub help: HelpState,
+    /// Set when the console is to end.
+    pub done: bool,
+}
+
+impl Model {
+    /// A console that has read no file and reached no server yet.
+    pub fn new(target: impl Into<String>, size: (u16, u16)) -> Self {
+        Model {
+            size,
+            clock: Duration::ZERO,
+            screen: Screen::Policy,
+            previous: Screen::Policy,
+            overlay: None,
+            link: Link::Unused,
+            target: target.into(),
+            read_only: false,
+            production: false,
+            notice: None,
+            jobs: Vec::new(),
+            policy: policy::Policy::default(),
+            sql: sql::Sql::default(),
+            apply: apply::Apply::default(),
+            verify: verify::Verify::default(),
+            inspect: inspect::Inspect::default(),
+            bench: bench::Bench::default(),
+            help: HelpState::default(),
+            done: false,
+        }
+    }
+
+    /// The line of text that has the keys, if one has.
+    pub fn field(&self) -> Option<&Field> {
+        match (&self.overlay, self.screen) {
+            (Some(Overlay::Palette(palette)), _) => Some(&palette.filter),
+            (Some(Overlay::Dialog(dialog)), _) => dialog.typed.as_ref().map(|(_, field)| field),
+            (None, Screen::Policy) => self.policy.search.as_ref(),
+            (None, Screen::Sql) => self.sql.search.as_ref(),
+            (None, Screen::Inspect) => self.inspect.field.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn field_mut(&mut self) -> Option<&mut Field> {
+        match (&mut self.overlay, self.screen) {
+            (Some(Overlay::Palette(palette)), _) => Some(&mut palette.filter),
+            (Some(Overlay::Dialog(dialog)), _) => dialog.typed.as_mut().map(|(_, field)| field),
+            (None, Screen::Policy) => self.policy.search.as_mut(),
+            (None, Screen::Sql) => self.sql.search.as_mut(),
+            (None, Screen::Inspect) => self.inspect.field.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// The places whose keys count now, the nearest first.
+    pub fn places(&self) -> Vec<Place> {
+        match &self.overlay {
+            Some(Overlay::Dialog(_)) => return vec![Place::Dialog],
+            Some(Overlay::Palette(_)) => return vec![Place::Palette],
+            None => {}
+        }
+        if self.field().is_some() {
+            return vec![Place::Field, Place::Anywhere];
+        }
+        if self.screen == Screen::Policy && self.policy.editing {
+            return vec![Place::Editor, Place::Anywhere];
+        }
+        vec![self.screen.place(), Place::List, Place::Screens, Place::Anywhere]
+    }
+
+    /// True while this kind of work runs.
+    pub fn runs(&self, job: Job) -> bool {
+        self.jobs.contains(&job)
+    }
+
+    /// Shows a message on the line above the hints.
+    pub fn say(&mut self, level: Level, text: impl Into<String>) {
+        self.notice = Some(Notice { level, text: crate::text::line(&text.into()).into_owned() });
+    }
+
+    /// True when the clock must go on: an age, a rate or a time left is on the screen.
+    pub fn wants_clock(&self) -> bool {
+        !self.jobs.is_empty() || self.link.wants_clock()
+    }
+
+    /// Commands that can run now and whose words hold every word typed in the palette; the best match first.
+    pub fn palette_matches(&self, filter: &str) -> Vec<Command> {
+        super::update::palette::matches(self, filter)
+    }
+}

@@ -1,0 +1,283 @@
+//! The only place that waits, spawns, reads keys and draws. All pending messages are taken, then it draws once: at once
+//! after a key, at most thirty times a second after data, never when nothing happened.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use super::effect::Effect;
+use super::keymap::Key;
+use super::message::Message;
+use super::model::{Level, Model};
+use super::signals::{Signals, Woken};
+use super::terminal::{self, Exit, Guard};
+use super::theme::Theme;
+use super::work::Work;
+use crate::db::target::Target;
+
+/// Data redraws are at least this far apart.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// What the console is opened on.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The server, when there is one.
+    pub target: Option<Target>,
+    /// The policy's file.
+    pub policy: Option<PathBuf>,
+    /// A theme's name.
+    pub theme: Option<String>,
+    /// Where unsaved text is kept; the user's state directory when not given.
+    pub state: Option<PathBuf>,
+}
+
+type Screen = Terminal<CrosstermBackend<std::io::Stdout>>;
+
+/// Runs the console until it is left.
+///
+/// # Errors
+/// When there is no terminal, or it stops answering.
+pub async fn run(options: Options) -> anyhow::Result<Exit> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let theme = Theme::choose(options.theme.as_deref(), &environment).map_err(anyhow::Error::msg)?;
+    let signals = Signals::listen()?;
+    let guard = Guard::take()?;
+    let result = Runtime::start(options, theme, signals)?.run().await;
+    drop(guard);
+    result
+}
+
+struct Runtime {
+    model: Model,
+    theme: Theme,
+    screen: Screen,
+    input: Receiver<Event>,
+    messages: Receiver<Message>,
+    work: Work,
+    signals: Signals,
+    started: Instant,
+    /// Something changed since the last draw; a key draws at once.
+    changed: bool,
+    at_once: bool,
+    drawn: Instant,
+}
+
+impl Runtime {
+    fn start(options: Options, theme: Theme, signals: Signals) -> anyhow::Result<Self> {
+        let mut screen = Terminal::new(CrosstermBackend::new(std::io::stdout()))?;
+        screen.clear()?;
+        let size = screen.size()?;
+        let (sender, messages) = mpsc::channel(1024);
+        let target = options.target.as_ref();
+        let name = target.map_or_else(|| "offline".to_owned(), |t| t.name.clone().unwrap_or_else(|| t.describe()));
+        let mut model = Model::new(name, (size.width, size.height));
+        model.read_only = target.is_some_and(|t| t.read_only);
+        model.production = target.is_some_and(|t| t.production);
+        if target.is_some() {
+            model.link = super::model::link::Link::Connecting;
+        }
+        let work = Work::start(options, sender)?;
+        let input = read_keys()?;
+        let now = Instant::now();
+        Ok(Runtime {
+            model,
+            theme,
+            screen,
+            input,
+            messages,
+            work,
+            signals,
+            started: now,
+            changed: true,
+            at_once: true,
+            drawn: now,
+        })
+    }
+
+    async fn run(mut self) -> anyhow::Result<Exit> {
+        for effect in self.work.first_effects() {
+            self.act(effect)?;
+        }
+        loop {
+            if terminal::panicked() {
+                return Ok(Exit::Code(101));
+            }
+            self.draw_when_due()?;
+            let woken = self.wait().await;
+            if let Some(exit) = self.take(woken)? {
+                return Ok(exit);
+            }
+            self.take_pending()?;
+            if self.model.done {
+                self.work.stop().await;
+                return Ok(Exit::Code(0));
+            }
+        }
+    }
+
+    fn draw_when_due(&mut self) -> anyhow::Result<()> {
+        let due = self.at_once || self.drawn.elapsed() >= FRAME;
+        if self.changed && due {
+            let (model, theme) = (&self.model, &self.theme);
+            self.screen.draw(|frame| crate::views::draw(model, theme, frame))?;
+            (self.changed, self.at_once) = (false, false);
+            self.drawn = Instant::now();
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let frame = self.changed.then(|| FRAME.saturating_sub(self.drawn.elapsed()));
+        let clock = self.model.wants_clock();
+        tokio::select! {
+            biased;
+            () = terminal::panic_seen() => Woken::Panic,
+            signal = self.signals.next() => signal,
+            event = self.input.recv() => event.map_or(Woken::InputEnded, |event| Woken::Input(Box::new(event))),
+            message = self.messages.recv() => message.map_or(Woken::InputEnded, |m| Woken::Message(Box::new(m))),
+            () = tokio::time::sleep(frame.unwrap_or_default()), if frame.is_some() => Woken::Frame,
+            () = tokio::time::sleep(Duration::from_secs(1)), if clock => Woken::Clock,
+        }
+    }
+
+    fn take(&mut self, woken: Woken) -> anyhow::Result<Option<Exit>> {
+        match woken {
+            Woken::Input(event) => self.event(*event)?,
+            Woken::Message(message) => self.message(*message)?,
+            Woken::Clock => self.tick()?,
+            Woken::Frame => {}
+            Woken::Suspend => self.suspend()?,
+            Woken::Panic => return Ok(Some(Exit::Code(101))),
+            Woken::Terminate(signal) => {
+                self.work.abandon(&self.model);
+                return Ok(Some(Exit::Signal(signal)));
+            }
+            Woken::InputEnded => {
+                // The terminal is gone without a SIGHUP; nobody can answer anything.
+                self.work.abandon(&self.model);
+                return Ok(Some(Exit::Code(1)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes what else is there already, so that a burst is drawn once.
+    fn take_pending(&mut self) -> anyhow::Result<()> {
+        for _ in 0..4096 {
+            if self.model.done {
+                break;
+            }
+            if let Ok(event) = self.input.try_recv() {
+                self.event(event)?;
+            } else if let Ok(message) = self.messages.try_recv() {
+                self.message(message)?;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event) -> anyhow::Result<()> {
+        let message = match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => Message::Key(Key::from_event(key)),
+            Event::Paste(text) => Message::Paste(text),
+            Event::Resize(columns, rows) => Message::Resize(columns, rows),
+            _ => return Ok(()),
+        };
+        #[cfg(debug_assertions)]
+        panic_when_asked(&message);
+        self.at_once = true;
+        self.message(message)
+    }
+
+    fn message(&mut self, message: Message) -> anyhow::Result<()> {
+        let clock = Message::Clock(self.started.elapsed());
+        // A clock message wants nothing done.
+        super::update(&mut self.model, clock);
+        let effects = super::update(&mut self.model, message);
+        self.changed = true;
+        for effect in effects {
+            self.act(effect)?;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        self.message(Message::Clock(self.started.elapsed()))
+    }
+
+    fn act(&mut self, effect: Effect) -> anyhow::Result<()> {
+        match effect {
+            Effect::Suspend => self.suspend()?,
+            Effect::Redraw => {
+                self.screen.clear()?;
+                (self.changed, self.at_once) = (true, true);
+            }
+            Effect::NextTheme => {
+                self.theme = self.theme.next();
+                let words = format!("theme: {}", self.theme.name);
+                self.model.say(Level::Info, words);
+            }
+            Effect::Copy(text) => {
+                let in_tmux = std::env::var_os("TMUX").is_some();
+                match super::clipboard::sequence(&text, in_tmux) {
+                    Some(sequence) => {
+                        let mut out = std::io::stdout();
+                        out.write_all(sequence.as_bytes())?;
+                        out.flush()?;
+                    }
+                    None => self.model.say(Level::Warn, "too long for the terminal's clipboard; not sent"),
+                }
+            }
+            Effect::Quit => self.model.done = true,
+            other => self.work.act(other),
+        }
+        Ok(())
+    }
+
+    fn suspend(&mut self) -> anyhow::Result<()> {
+        terminal::suspend()?;
+        self.screen.clear()?;
+        let size = self.screen.size()?;
+        (self.changed, self.at_once) = (true, true);
+        self.message(Message::Resize(size.width, size.height))
+    }
+}
+
+/// Reads keys in a thread of its own, because reading a terminal blocks. The thread ends with the terminal or with us.
+fn read_keys() -> std::io::Result<Receiver<Event>> {
+    let (sender, receiver): (Sender<Event>, Receiver<Event>) = mpsc::channel(1024);
+    std::thread::Builder::new().name("keys".into()).spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.blocking_send(event).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(receiver)
+}
+
+/// In debug builds F12 panics when the tests ask for it by this variable, to see the terminal restored.
+#[cfg(debug_assertions)]
+#[allow(clippy::panic, reason = "a panic on purpose, only in debug builds and only when a test asks for it")]
+fn panic_when_asked(message: &Message) {
+    let asked = Message::Key(Key::plain(ratatui::crossterm::event::KeyCode::F(12)));
+    if matches!((message, &asked), (Message::Key(a), Message::Key(b)) if a == b)
+        && std::env::var_os("ROWDECK_TEST_PANIC").is_some()
+    {
+        panic!("asked to panic by ROWDECK_TEST_PANIC");
+    }
+}
+
+/// The user's state directory for the console.
+pub fn state_folder() -> Option<PathBuf> {
+    let dirs = directories::ProjectDirs::from("", "", "rowdeck")?;
+    Some(dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).join("unsaved").as_path().to_owned())
+        .filter(|path| path.is_absolute() && path != Path::new("/"))
+}

@@ -1,0 +1,85 @@
+//! The Bench screen: rates, start, the big move, stop.
+
+use super::dialog;
+use super::jobs::need_link;
+use crate::app::command::Command;
+use crate::app::effect::Effect;
+use crate::app::message::BenchNews;
+use crate::app::model::bench::State;
+use crate::app::model::{Answer, Job, Level, Model};
+
+/// Runs a command of the Bench screen.
+pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
+    let rates = &mut model.bench.rates;
+    match command {
+        Command::BenchMoreReads => rates.reads = (rates.reads + 50).min(5_000),
+        Command::BenchLessReads => rates.reads = rates.reads.saturating_sub(50),
+        Command::BenchMoreWrites => rates.writes = (rates.writes + 5).min(1_000),
+        Command::BenchLessWrites => rates.writes = rates.writes.saturating_sub(5),
+        Command::BenchStart => return ask_start(model),
+        Command::BenchMove => {
+            if model.bench.state == State::Running {
+                return vec![Effect::BenchMove];
+            }
+            model.say(Level::Info, "start the load first (s)");
+        }
+        Command::BenchStop => {
+            if matches!(model.bench.state, State::Running | State::Starting) {
+                model.bench.state = State::Stopping;
+                return vec![Effect::BenchStop];
+            }
+            model.say(Level::Info, "no load runs");
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+fn ask_start(model: &mut Model) -> Vec<Effect> {
+    if model.runs(Job::Bench) {
+        model.say(Level::Info, "it runs; m moves a big subtree, x stops");
+        return Vec::new();
+    }
+    if !need_link(model) {
+        return Vec::new();
+    }
+    let rates = model.bench.rates;
+    let database = model.link.facts().map_or_else(String::new, |f| f.database.clone());
+    let lines = vec![
+        format!("{} reads and {} tree writes a second on {database}.", rates.reads, rates.writes),
+        "Tree writes create, move and link folders: this changes data.".to_owned(),
+    ];
+    dialog::ask(model, "Start the load?", lines, "Start", Answer::StartBench);
+    Vec::new()
+}
+
+/// The answer was to start.
+pub fn start(model: &mut Model) -> Vec<Effect> {
+    if !need_link(model) || model.runs(Job::Bench) {
+        return Vec::new();
+    }
+    model.jobs.push(Job::Bench);
+    model.bench.state = State::Starting;
+    model.bench.snapshot = None;
+    vec![Effect::BenchStart(model.bench.rates)]
+}
+
+/// News of the load.
+pub fn news(model: &mut Model, news: BenchNews) -> Vec<Effect> {
+    match news {
+        BenchNews::Started => model.bench.state = State::Running,
+        BenchNews::Snapshot(snapshot) => model.bench.snapshot = Some(*snapshot),
+        BenchNews::Stopped => {
+            model.bench.state = State::Stopped;
+            model.jobs.retain(|job| *job != Job::Bench);
+            model.say(Level::Ok, "stopped; what was measured stays on the screen");
+        }
+        BenchNews::Failed(why) => {
+            let why = crate::text::line(&why).into_owned();
+            model.say(Level::Error, format!("the load failed: {why}"));
+            model.bench.state = State::Failed(why);
+            model.jobs.retain(|job| *job != Job::Bench);
+        }
+    }
+    Vec::new()
+}

@@ -1,0 +1,203 @@
+//! The Inspect screen: questions to the database and their answers.
+
+use super::jobs::need_link;
+use crate::app::command::Command;
+use crate::app::effect::Effect;
+use crate::app::model::field::Field;
+use crate::app::model::inspect::{Ask, Asking, Inspect, Line, ObjectRef, Pane, Told, parse_object};
+use crate::app::model::{Level, Model};
+
+/// Runs a command of the Inspect screen.
+pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
+    match command {
+        Command::InspectFind => open_field(model, Asking::Object, String::new()),
+        Command::InspectPerson => open_field(model, Asking::Person, "user ".to_owned()),
+        Command::InspectBrowse => open_field(model, Asking::Browse, String::new()),
+        Command::InspectOpen => return open(model),
+        Command::InspectWhy => return why(model),
+        Command::InspectMore => return more(model),
+        Command::InspectRefresh => {
+            if let Some(ask) = model.inspect.last.clone() {
+                return put(model, ask);
+            }
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+fn open_field(model: &mut Model, asking: Asking, text: String) {
+    model.inspect.asking = asking;
+    model.inspect.field = Some(Field::with(text));
+}
+
+/// Sends a question.
+fn put(model: &mut Model, ask: Ask) -> Vec<Effect> {
+    if !need_link(model) {
+        return Vec::new();
+    }
+    model.inspect.asked += 1;
+    let asked = model.inspect.asked;
+    model.inspect.waiting = Some(asked);
+    model.inspect.failure = None;
+    if !matches!(ask, Ask::Why { .. }) {
+        model.inspect.last = Some(ask.clone());
+    }
+    vec![Effect::Ask { asked, ask }]
+}
+
+/// The typed line was accepted.
+pub fn field_accepted(model: &mut Model) -> Vec<Effect> {
+    let Some(field) = model.inspect.field.take() else { return Vec::new() };
+    let text = field.text.trim().to_owned();
+    match model.inspect.asking {
+        Asking::Browse if !text.is_empty() => put(model, Ask::Browse { ty: text, after: None }),
+        Asking::Object => match parse_object(&text) {
+            Some(object) => put(model, Ask::Object(object)),
+            None => complain(model, "write a type and an id, such as: file 88"),
+        },
+        Asking::Person => match parse_object(&text) {
+            Some(person) => put(model, Ask::Person { person, ty: String::new(), after: None }),
+            None => complain(model, "write a type and an id, such as: user 31"),
+        },
+        Asking::Why => why_accepted(model, &text),
+        Asking::Browse => complain(model, "write a type, such as: folder"),
+    }
+}
+
+fn complain(model: &mut Model, words: &str) -> Vec<Effect> {
+    model.say(Level::Warn, words);
+    Vec::new()
+}
+
+/// Opens what is under the cursor: a holder's own view, or an object.
+fn open(model: &mut Model) -> Vec<Effect> {
+    let at = model.inspect.at;
+    let ask = match &model.inspect.pane {
+        Pane::Empty => {
+            open_field(model, Asking::Object, String::new());
+            return Vec::new();
+        }
+        Pane::Object(view) => match Inspect::lines(view).get(at) {
+            Some(Line::Holder(_, holder)) => {
+                Ask::Person { person: holder.who.clone(), ty: view.object.ty.clone(), after: None }
+            }
+            _ => return Vec::new(),
+        },
+        Pane::Person(view) => match view.rows.get(at) {
+            Some(row) => Ask::Object(ObjectRef { ty: view.ty.clone(), id: row.id.clone() }),
+            None => return Vec::new(),
+        },
+        Pane::Browse(view) => match view.rows.get(at) {
+            Some(row) => Ask::Object(row.who.clone()),
+            None => return Vec::new(),
+        },
+    };
+    put(model, ask)
+}
+
+/// Why: of the holder under the cursor, or of someone who is typed.
+fn why(model: &mut Model) -> Vec<Effect> {
+    let at = model.inspect.at;
+    let ask = match &model.inspect.pane {
+        Pane::Object(view) => match Inspect::lines(view).get(at) {
+            Some(Line::Holder(holders, holder)) => Some(Ask::Why {
+                person: holder.who.clone(),
+                object: view.object.clone(),
+                permission: holders.permission.clone(),
+            }),
+            _ => None,
+        },
+        Pane::Person(view) => view.rows.get(at).and_then(|row| {
+            Some(Ask::Why {
+                person: view.person.clone(),
+                object: ObjectRef { ty: view.ty.clone(), id: row.id.clone() },
+                permission: row.permissions.last()?.clone(),
+            })
+        }),
+        _ => None,
+    };
+    match (ask, &model.inspect.pane) {
+        (Some(ask), _) => put(model, ask),
+        (None, Pane::Object(_)) => {
+            open_field(model, Asking::Why, "user ".to_owned());
+            Vec::new()
+        }
+        (None, _) => complain(model, "open an object first (/), then ask why"),
+    }
+}
+
+/// `user 31 view` was typed on an object.
+fn why_accepted(model: &mut Model, text: &str) -> Vec<Effect> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (Pane::Object(view), [ty, id, permission]) = (&model.inspect.pane, words.as_slice()) else {
+        return complain(model, "write who and what, such as: user 31 view");
+    };
+    let person = ObjectRef { ty: (*ty).to_owned(), id: (*id).to_owned() };
+    let ask = Ask::Why { person, object: view.object.clone(), permission: (*permission).to_owned() };
+    put(model, ask)
+}
+
+/// The next page.
+fn more(model: &mut Model) -> Vec<Effect> {
+    let ask = match &model.inspect.pane {
+        Pane::Person(view) if view.after.is_some() => {
+            Ask::Person { person: view.person.clone(), ty: view.ty.clone(), after: view.after.clone() }
+        }
+        Pane::Browse(view) if view.after.is_some() => Ask::Browse { ty: view.ty.clone(), after: view.after.clone() },
+        _ => return complain(model, "there is no further page"),
+    };
+    put(model, ask)
+}
+
+/// On a person, `tab` looks at the next governed type.
+pub fn other_type(model: &mut Model) {
+    model.say(Level::Info, "enter opens what is marked; / finds an object, u a person, b browses a type");
+}
+
+/// The database answered; answers to older questions are dropped.
+pub fn told(model: &mut Model, asked: u64, told: Told) -> Vec<Effect> {
+    if model.inspect.waiting != Some(asked) {
+        return Vec::new();
+    }
+    model.inspect.waiting = None;
+    match told {
+        Told::Why(view) => model.inspect.why = Some(view),
+        Told::Failed(why) => {
+            let why = crate::text::line(&why).into_owned();
+            model.say(Level::Error, why.clone());
+            model.inspect.failure = Some(why);
+        }
+        Told::Object(view) => show(model, Pane::Object(view)),
+        Told::Person(view) => match &mut model.inspect.pane {
+            Pane::Person(known)
+                if known.person == view.person
+                    && known.ty == view.ty
+                    && known.after.is_some()
+                    && asks_more(&model.inspect.last) =>
+            {
+                known.rows.extend(view.rows);
+                known.after = view.after;
+            }
+            _ => show(model, Pane::Person(view)),
+        },
+        Told::Browse(view) => match &mut model.inspect.pane {
+            Pane::Browse(known) if known.ty == view.ty && known.after.is_some() && asks_more(&model.inspect.last) => {
+                known.rows.extend(view.rows);
+                known.after = view.after;
+            }
+            _ => show(model, Pane::Browse(view)),
+        },
+    }
+    Vec::new()
+}
+
+fn asks_more(last: &Option<Ask>) -> bool {
+    matches!(last, Some(Ask::Person { after: Some(_), .. } | Ask::Browse { after: Some(_), .. }))
+}
+
+fn show(model: &mut Model, pane: Pane) {
+    model.inspect.pane = pane;
+    model.inspect.at = 0;
+    model.inspect.why = None;
+}

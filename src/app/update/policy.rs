@@ -1,0 +1,261 @@
+//! The Policy screen: typing, saving, finding, and what the compiler answers.
+
+use std::path::PathBuf;
+
+use tui_textarea::{CursorMove, TextArea};
+
+use super::dialog;
+use crate::app::command::Command;
+use crate::app::effect::Effect;
+use crate::app::keymap::Key;
+use crate::app::message::SaveProblem;
+use crate::app::model::field::Field;
+use crate::app::model::policy::{DiskStamp, Outcome, outline};
+use crate::app::model::{Answer, Level, Model};
+use ratatui::crossterm::event::KeyCode;
+
+/// Runs a command of the Policy screen or of its editor.
+pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
+    let page = usize::from(model.size.1).saturating_sub(8).max(1);
+    match command {
+        Command::Edit => model.policy.editing = true,
+        Command::LeaveEditor => model.policy.editing = false,
+        Command::Save | Command::SaveScreen => return save(model, false),
+        Command::Undo => return edit(model, TextArea::undo),
+        Command::Redo => return edit(model, TextArea::redo),
+        Command::Cut => return edit(model, TextArea::cut),
+        Command::Yank => return edit(model, TextArea::paste),
+        Command::Find => model.policy.search = Some(Field::with(model.policy.searched.clone())),
+        Command::NextMistake | Command::NextMistake2 => next_mistake(model),
+        Command::PageUpEditor => move_cursor(model, Command::PageUp, page),
+        Command::PageDownEditor => move_cursor(model, Command::PageDown, page),
+        Command::RunTests => return super::jobs::run_tests(model),
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Changes the text by `change`, which says whether it did.
+fn edit(model: &mut Model, change: impl FnOnce(&mut TextArea<'static>) -> bool) -> Vec<Effect> {
+    let changed = change(&mut model.policy.area);
+    follow_cursor(model);
+    if changed { text_changed(model) } else { Vec::new() }
+}
+
+/// A key typed into the text.
+pub fn type_key(model: &mut Model, key: Key) -> Vec<Effect> {
+    if key.code == KeyCode::Enter && !key.ctrl && !key.alt {
+        // The next line starts where this one does.
+        let (line, column) = model.policy.cursor();
+        let before = model.policy.area.lines().get(line).map(String::as_str).unwrap_or_default();
+        let indent: String = before.chars().take(column).take_while(|c| *c == ' ').collect();
+        return edit(model, |area| {
+            area.insert_newline();
+            area.insert_str(indent);
+            true
+        });
+    }
+    edit(model, |area| area.input(key.to_event()))
+}
+
+/// Text pasted into the text: its characters, never keys.
+pub fn paste(model: &mut Model, text: &str) -> Vec<Effect> {
+    let plain: String = text
+        .replace("\r\n", "\n")
+        .replace('\r', "\n")
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect();
+    edit(model, |area| area.insert_str(plain))
+}
+
+fn text_changed(model: &mut Model) -> Vec<Effect> {
+    model.policy.revision += 1;
+    model.policy.outline = outline(model.policy.area.lines());
+    let text = model.policy.text();
+    vec![compile_effect(model, text.clone()), Effect::Keep { text }]
+}
+
+fn compile_effect(model: &Model, text: String) -> Effect {
+    Effect::Compile { revision: model.policy.revision, name: model.policy.name.clone(), text }
+}
+
+/// Rows of the editor's text at this terminal size.
+pub fn editor_rows(size: (u16, u16)) -> usize {
+    // Header, screens, frame (2), findings line, message, hints.
+    usize::from(size.1).saturating_sub(7).max(1)
+}
+
+/// Scrolls so that the cursor is seen.
+pub fn follow_cursor(model: &mut Model) {
+    model.policy.top = model.policy.top_for(editor_rows(model.size));
+}
+
+/// Moves the cursor by a list command.
+pub fn move_cursor(model: &mut Model, command: Command, page: usize) {
+    let (line, column) = model.policy.cursor();
+    let to = super::navigate::moved(command, line, model.policy.area.lines().len(), page);
+    jump(&mut model.policy.area, line, to, column);
+    follow_cursor(model);
+}
+
+/// Puts the cursor on a line and column. The editor's own jump counts to 65,535 only, so further lines are walked.
+fn jump(area: &mut TextArea<'static>, from: usize, line: usize, column: usize) {
+    let short = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+    let limit = usize::from(u16::MAX);
+    if line <= limit {
+        area.move_cursor(CursorMove::Jump(short(line), short(column)));
+        return;
+    }
+    let start = if from > limit { from } else { limit };
+    if from <= limit {
+        area.move_cursor(CursorMove::Jump(u16::MAX, short(column)));
+    }
+    for _ in 0..line.abs_diff(start) {
+        area.move_cursor(if line > start { CursorMove::Down } else { CursorMove::Up });
+    }
+}
+
+fn go_to(model: &mut Model, line: usize, column: usize) {
+    let from = model.policy.cursor().0;
+    jump(&mut model.policy.area, from, line, column);
+    follow_cursor(model);
+}
+
+fn next_mistake(model: &mut Model) {
+    let here = model.policy.cursor();
+    let mut places: Vec<(usize, usize)> =
+        model.policy.findings().filter(|f| f.file.is_none()).map(|f| (f.line, f.column)).collect();
+    places.sort_unstable();
+    let next = places.iter().find(|place| **place > here).or_else(|| places.first()).copied();
+    match next {
+        Some((line, column)) => go_to(model, line, column),
+        None => model.say(Level::Ok, "no mistakes and no lints"),
+    }
+}
+
+/// The line typed to find was accepted: go to the next place that holds it.
+pub fn find_accepted(model: &mut Model) {
+    let Some(field) = model.policy.search.take() else { return };
+    model.policy.editing = true;
+    model.policy.searched = field.text.clone();
+    let wanted = field.text.to_lowercase();
+    if wanted.is_empty() {
+        return;
+    }
+    let (line, column) = model.policy.cursor();
+    let lines = model.policy.area.lines();
+    let found = (0..=lines.len()).find_map(|step| {
+        let number = (line + step) % lines.len().max(1);
+        let text = lines.get(number)?.to_lowercase();
+        let from = if step == 0 { text.char_indices().nth(column + 1).map_or(text.len(), |(at, _)| at) } else { 0 };
+        let at = text.get(from..)?.find(&wanted)? + from;
+        Some((number, text.get(..at)?.chars().count()))
+    });
+    match found {
+        Some((line, column)) => go_to(model, line, column),
+        None => model.say(Level::Warn, format!("{} is not in this text", field.text)),
+    }
+}
+
+/// Saves the text; `overwrite` also when the file changed on disk.
+pub fn save(model: &mut Model, overwrite: bool) -> Vec<Effect> {
+    let Some(path) = model.policy.path.clone() else {
+        model.say(Level::Warn, "this text has no file: start rowdeck with the file's name");
+        return Vec::new();
+    };
+    let expect = if overwrite { None } else { model.policy.on_disk };
+    vec![Effect::Save { path, text: model.policy.text(), revision: model.policy.revision, expect }]
+}
+
+/// A file was read.
+pub fn loaded(model: &mut Model, path: PathBuf, result: Result<(String, DiskStamp), String>) -> Vec<Effect> {
+    model.policy.name =
+        path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    model.policy.name = crate::text::line(&model.policy.name).into_owned();
+    match result {
+        Ok((text, stamp)) => {
+            model.policy.path = Some(path);
+            model.policy.set_text(&text);
+            model.policy.saved = model.policy.revision;
+            model.policy.on_disk = Some(stamp);
+            vec![compile_effect(model, text)]
+        }
+        Err(why) => {
+            // Without its text the file must not be written over, so the text stays without a file.
+            model.policy.path = None;
+            model.say(Level::Error, why);
+            Vec::new()
+        }
+    }
+}
+
+/// A text was found that was not saved last time.
+pub fn recovered(model: &mut Model, text: String) -> Vec<Effect> {
+    if text == model.policy.text() {
+        return vec![Effect::DropFound];
+    }
+    let lines = vec![
+        format!("The console ended before {} was saved.", model.policy.name),
+        format!("The text kept has {} lines; the file has {}.", text.lines().count(), model.policy.area.lines().len()),
+        "Cancel keeps both and asks again next time.".to_owned(),
+    ];
+    model.policy.recovered = Some(text);
+    let answers =
+        vec![("Take the kept text".to_owned(), Answer::Recover), ("Throw it away".to_owned(), Answer::DropRecovery)];
+    dialog::open(model, "Unsaved text was kept", lines, answers, None);
+    Vec::new()
+}
+
+/// The kept text becomes the text.
+pub fn take_recovered(model: &mut Model) -> Vec<Effect> {
+    let Some(text) = model.policy.recovered.take() else { return Vec::new() };
+    model.policy.set_text(&text);
+    vec![compile_effect(model, text), Effect::AdoptFound]
+}
+
+/// A file was written, or not.
+pub fn saved(model: &mut Model, revision: u64, result: Result<DiskStamp, SaveProblem>) -> Vec<Effect> {
+    let leaving = std::mem::take(&mut model.policy.quit_when_saved);
+    match result {
+        Ok(stamp) => {
+            model.policy.saved = revision;
+            model.policy.on_disk = Some(stamp);
+            model.say(Level::Ok, format!("{} is saved", model.policy.name));
+            if leaving && !model.policy.unsaved() {
+                return super::navigate::leave(model);
+            }
+            if model.policy.unsaved() { Vec::new() } else { vec![Effect::DropKept] }
+        }
+        Err(SaveProblem::ChangedOnDisk) => {
+            let lines = vec![
+                format!("{} was changed by someone else since it was read here.", model.policy.name),
+                "Overwriting loses that change.".to_owned(),
+            ];
+            dialog::open(model, "File changed on disk", lines, vec![("Overwrite".to_owned(), Answer::Overwrite)], None);
+            Vec::new()
+        }
+        Err(SaveProblem::Other(why)) => {
+            model.say(Level::Error, format!("not saved: {why}"));
+            Vec::new()
+        }
+    }
+}
+
+/// The compiler answered. An answer about an older text than the one known is dropped.
+pub fn compiled(model: &mut Model, outcome: Outcome) -> Vec<Effect> {
+    if model.policy.outcome.as_ref().is_some_and(|known| known.revision > outcome.revision) {
+        return Vec::new();
+    }
+    if let Some(emitted) = &outcome.emitted {
+        model.policy.last_good = Some((outcome.revision, emitted.clone()));
+    }
+    model.policy.outcome = Some(outcome);
+    follow_cursor(model);
+    Vec::new()
+}
+
+/// What a code means, from the compiler's own pages.
+pub fn explain(_code: &str) -> Option<String> {
+    None
+}

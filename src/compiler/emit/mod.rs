@@ -1,0 +1,3 @@
+//! From the model to SQL.
+
+pub mod graph;

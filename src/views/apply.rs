@@ -1,0 +1,181 @@
+//! The Apply screen: everything known before the first statement, progress, and how it ended.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::widgets::{bar, duration, line, lines, panel};
+use crate::app::model::Model;
+use crate::app::model::apply::{PhaseState, Plan, Stage};
+use crate::app::theme::{Role, Theme};
+use crate::db::progress::ApplyReport;
+
+/// Draws it.
+pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let apply = &model.apply;
+    let title = match (&apply.stage, &apply.plan) {
+        (Stage::Idle, _) => "Apply".to_owned(),
+        (Stage::Planning, _) => "Planning".to_owned(),
+        (_, Some(plan)) => plan_title(plan),
+        (_, None) => "Apply".to_owned(),
+    };
+    let inner = panel(frame, theme, area, &title, true);
+    let width = usize::from(inner.width);
+    let mut out: Vec<Line> = Vec::new();
+    match &apply.stage {
+        Stage::Idle => out.extend(idle(model, theme)),
+        Stage::Planning => out.push(line(theme, Role::Text, "compiling, and reading the server's catalog ...")),
+        Stage::Planned => {}
+        Stage::Running => out.push(line(theme, Role::Title, running(model, "running"))),
+        Stage::Cancelling => out.push(line(theme, Role::Warn, running(model, "cancelling: the server rolls back"))),
+        Stage::Done(report) => out.extend(done(theme, report)),
+        Stage::Failed(why) => out.extend(failed(theme, why, apply.phases.is_empty(), width)),
+    }
+    out.extend(phases(model, theme, width));
+    if let Some(plan) = &apply.plan
+        && apply.phases.is_empty()
+    {
+        out.extend(plan_lines(theme, plan, width));
+    }
+    if let Some((seconds, blockers)) = &apply.waiting {
+        out.push(line(theme, Role::Warn, format!("! waits {} for a lock:", duration(*seconds))));
+        out.extend(blockers.iter().map(|who| line(theme, Role::Warn, format!("    {who}"))));
+    }
+    out.extend(apply.log.iter().map(|note| line(theme, Role::Dim, format!("· {note}"))));
+    let height = usize::from(inner.height);
+    let top = apply.top.min(out.len().saturating_sub(height));
+    lines(frame, inner, out.into_iter().skip(top).take(height).collect());
+}
+
+fn plan_title(plan: &Plan) -> String {
+    let digest: String = plan.digest.chars().take(8).collect();
+    match plan.from {
+        Some(version) => format!("Plan {digest} from v{version} to v{}", version + 1),
+        None => format!("Plan {digest}, the first on this database"),
+    }
+}
+
+fn idle(model: &Model, theme: &Theme) -> Vec<Line<'static>> {
+    let words = if model.link.is_up() {
+        "no plan yet: p (or F5 anywhere) plans what applying this text would do; planning changes nothing"
+    } else {
+        model.link.why_no_data()
+    };
+    vec![line(theme, Role::Dim, words)]
+}
+
+fn running(model: &Model, word: &str) -> String {
+    let gone = model.clock.saturating_sub(model.apply.began);
+    format!("{word}, {} gone; one transaction: all of it, or nothing", duration(gone.as_secs_f64()))
+}
+
+fn done(theme: &Theme, report: &ApplyReport) -> Vec<Line<'static>> {
+    if report.unchanged {
+        return vec![line(theme, Role::Ok, format!("✓ unchanged: v{} was this very policy", report.version))];
+    }
+    let digest: String = report.digest.chars().take(8).collect();
+    vec![
+        line(theme, Role::Ok, format!("✓ applied in {}: v{} is in force", duration(report.seconds), report.version)),
+        line(theme, Role::Text, format!("  {} objects, digest {digest}", report.objects)),
+        line(
+            theme,
+            Role::Text,
+            format!(
+                "  {} rows of the index built; {} graphs built, {} kept",
+                crate::text::count(report.rows_built),
+                report.graphs_built,
+                report.graphs_kept
+            ),
+        ),
+    ]
+}
+
+fn failed(theme: &Theme, why: &str, before: bool, width: usize) -> Vec<Line<'static>> {
+    let head = if before { "✗ not planned" } else { "✗ not applied; the database is as it was" };
+    let mut out = vec![line(theme, Role::Error, head)];
+    out.extend(
+        super::widgets::wrap(why, width.saturating_sub(4))
+            .into_iter()
+            .map(|l| line(theme, Role::Text, format!("    {l}"))),
+    );
+    out
+}
+
+fn plan_lines(theme: &Theme, plan: &Plan, width: usize) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    if plan.unchanged {
+        out.push(line(theme, Role::Ok, "✓ unchanged: this very policy is in force"));
+    }
+    for refusal in &plan.refusals {
+        out.extend(marked(theme, Role::Error, "✗", refusal, width));
+    }
+    for warning in &plan.warnings {
+        out.extend(marked(theme, Role::Warn, "!", warning, width));
+    }
+    let what = width.saturating_sub(46).clamp(20, 60);
+    out.push(line(theme, Role::Title, format!("   {:<what$} {:<26} {}", "what", "locks", "cost")));
+    for (at, step) in plan.steps.iter().enumerate() {
+        let words = format!(
+            "{:>2} {:<what$} {:<26} {}",
+            at + 1,
+            crate::text::cut(&step.what, what),
+            crate::text::cut(if step.lock.is_empty() { "none" } else { &step.lock }, 26),
+            crate::text::line(&step.cost)
+        );
+        let role = if step.lock.contains("ACCESS EXCLUSIVE") { Role::Warn } else { Role::Text };
+        out.push(line(theme, role, words));
+    }
+    if plan.locks > 0 {
+        out.push(line(theme, Role::Dim, format!("   about {} locks at the end", crate::text::count(plan.locks))));
+    }
+    out
+}
+
+fn marked(theme: &Theme, role: Role, mark: &str, text: &str, width: usize) -> Vec<Line<'static>> {
+    super::widgets::wrap(&crate::text::line(text), width.saturating_sub(3))
+        .into_iter()
+        .enumerate()
+        .map(|(at, words)| line(theme, role, format!("{} {words}", if at == 0 { mark } else { " " })))
+        .collect()
+}
+
+fn phases(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for phase in &model.apply.phases {
+        let ended = phase.ended.is_some();
+        let failed = matches!(model.apply.stage, Stage::Failed(_)) && phase.number == model.apply.phases.len();
+        let (mark, role) = match (failed, ended) {
+            (true, _) => ("✗", Role::Error),
+            (false, true) => ("✓", Role::Ok),
+            (false, false) => ("▶", Role::Focus),
+        };
+        let gone = phase.ended.unwrap_or(model.clock).saturating_sub(phase.began).as_secs_f64();
+        let head = format!("{mark} {}/{} {}", phase.number, phase.of, phase.title);
+        let tail = format!("locks {} · {}", if phase.locks.is_empty() { "none" } else { &phase.locks }, duration(gone));
+        let room = width.saturating_sub(head.chars().count() + 2);
+        out.push(line(theme, role, format!("{head}  {}", crate::text::cut(&tail, room))));
+        if phase.batches.0 > 0 {
+            out.push(line(theme, Role::Text, batch_words(phase, width)));
+        }
+    }
+    out
+}
+
+fn batch_words(phase: &PhaseState, width: usize) -> String {
+    let count = crate::text::count;
+    let mut words = String::from("    ");
+    if let Some(all) = phase.rows.1.filter(|all| *all > 0) {
+        let share = phase.rows.0 as f64 / all as f64;
+        let cells = width.saturating_sub(64).clamp(8, 30);
+        words.push_str(&format!("{} {:>3.0}% ", bar(share, 1.0, cells), share.min(1.0) * 100.0));
+    }
+    words.push_str(&format!("batch {}", count(phase.batches.0)));
+    if let Some(of) = phase.batches.1 {
+        words.push_str(&format!(" of {}", count(of)));
+    }
+    words.push_str(&format!(" · {} rows · {}/s", count(phase.rows.0), count(phase.rate.max(0.0) as u64)));
+    if let (Some(left), None) = (phase.left, phase.ended) {
+        words.push_str(&format!(" · {} left", duration(left)));
+    }
+    words
+}

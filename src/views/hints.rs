@@ -1,0 +1,69 @@
+//! The three or four keys that matter now, from the command table.
+
+use crate::app::command::Command;
+use crate::app::model::apply::Stage;
+use crate::app::model::bench::State;
+use crate::app::model::inspect::Pane;
+use crate::app::model::verify::Mode;
+use crate::app::model::{Model, Overlay, Screen};
+
+/// The commands to show, the most useful first.
+pub fn now(model: &Model) -> Vec<Command> {
+    match &model.overlay {
+        Some(Overlay::Dialog(_)) => return vec![Command::DialogAccept, Command::DialogNext, Command::DialogCancel],
+        Some(Overlay::Palette(_)) => return vec![Command::PaletteRun, Command::PaletteDown, Command::PaletteClose],
+        None => {}
+    }
+    if model.field().is_some() {
+        return vec![Command::FieldAccept, Command::FieldCancel];
+    }
+    let mut keys = match model.screen {
+        Screen::Policy if model.policy.editing => {
+            vec![Command::LeaveEditor, Command::Save, Command::PlanNow, Command::NextMistake, Command::HelpHere]
+        }
+        Screen::Policy => vec![Command::Edit, Command::PlanNow, Command::NextMistake2, Command::RunTests],
+        Screen::Sql => vec![Command::SqlSearch, Command::SqlScrollDown, Command::SqlCopy],
+        Screen::Apply => match model.apply.stage {
+            Stage::Running | Stage::Cancelling => vec![Command::CancelApply],
+            Stage::Planned => vec![Command::ApplyNow, Command::MakePlan],
+            _ => vec![Command::MakePlan],
+        },
+        Screen::Verify => verify(model),
+        Screen::Inspect => match model.inspect.pane {
+            Pane::Empty => vec![Command::InspectFind, Command::InspectPerson, Command::InspectBrowse],
+            _ => vec![
+                Command::InspectOpen,
+                Command::InspectWhy,
+                Command::InspectFind,
+                Command::InspectPerson,
+                Command::InspectBrowse,
+            ],
+        },
+        Screen::Bench => match model.bench.state {
+            State::Running | State::Starting => vec![Command::BenchMove, Command::BenchStop],
+            _ => vec![Command::BenchStart, Command::BenchMoreReads, Command::BenchMoreWrites],
+        },
+        Screen::Help => vec![Command::Back, Command::PageDown],
+    };
+    let editing = model.screen == Screen::Policy && model.policy.editing;
+    keys.push(Command::Palette);
+    if !editing {
+        keys.extend([Command::Help, Command::Quit]);
+    }
+    keys.retain(|command| crate::app::update::refused(model, *command).is_none());
+    keys
+}
+
+fn verify(model: &Model) -> Vec<Command> {
+    let mut keys = match model.verify.mode {
+        mode if mode.busy() => vec![Command::VerifyPause, Command::VerifyStop],
+        Mode::Stopped | Mode::Failed if model.verify.cursor.is_some() => {
+            vec![Command::VerifyResume, Command::VerifyRun, Command::VerifyStep]
+        }
+        _ => vec![Command::VerifyStep, Command::VerifyRun],
+    };
+    if !model.verify.wrong.is_empty() && !model.verify.mode.busy() {
+        keys.insert(0, Command::VerifyRepair);
+    }
+    keys
+}

@@ -1,0 +1,9 @@
+//! What runs on a real server, which these tests start and stop themselves.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
+
+#[path = "../common/server.rs"]
+mod server;
+
+mod docs;
+mod trees;
+mod world;

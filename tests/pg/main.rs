@@ -4,6 +4,10 @@
 #[path = "../common/server.rs"]
 mod server;
 
+mod apply;
+mod apply_faults;
+mod apply_preflight;
+mod apply_world;
 mod docs;
 mod trees;
 mod world;

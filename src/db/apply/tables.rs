@@ -1,7 +1,6 @@
 //! What the first phase of an apply does beside making objects: clearing the place of tables and indexes that are
 //! made again. Tables that hold shares are never dropped with rows in them.
 
-use crate::compiler::ident::QualName;
 use crate::compiler::objects::{Object, ObjectKind, Phase};
 use crate::db::error::DbError;
 use crate::db::plan::state::{self, State};
@@ -59,21 +58,23 @@ pub(super) async fn drop_empty(job: &Job<'_>, name: &str) -> Result<bool, Failur
 /// Drops the tables and sequences of a graph's index.
 pub(super) async fn drop_index_tables(job: &Job<'_>, graph: &str) -> Result<(), Failure> {
     let prefix = format!("{graph}_");
-    let rows = job
-        .client()
-        .query(
-            "SELECT c.relname::text, c.relkind::text FROM pg_catalog.pg_class c
-             WHERE c.relnamespace = to_regnamespace('authz_int') AND starts_with(c.relname::text, $1)
-               AND c.relkind IN ('r', 'S') ORDER BY c.relkind DESC, c.relname",
-            &[&prefix],
-        )
-        .await?;
-    for row in rows {
-        let name = QualName::new("authz_int", row.try_get::<_, String>(0)?);
-        let word = if row.try_get::<_, &str>(1)? == "S" { "SEQUENCE" } else { "TABLE" };
-        // A sequence may have gone with its table.
-        let sql = format!("DROP {word} IF EXISTS {name}");
-        job.statement(&format!("the old index table {}", name.plain()), &sql, &[]).await?;
+    for (kind, word) in [("r", "TABLE"), ("S", "SEQUENCE")] {
+        let names: Option<String> = job
+            .client()
+            .query_one(
+                "SELECT string_agg(format('%I.%I', 'authz_int', c.relname), ', ' ORDER BY c.relname)
+                 FROM pg_catalog.pg_class c
+                 WHERE c.relnamespace = to_regnamespace('authz_int') AND starts_with(c.relname::text, $1)
+                   AND c.relkind::text = $2",
+                &[&prefix, &kind],
+            )
+            .await?
+            .try_get(0)?;
+        if let Some(names) = names {
+            // What depends on them is upkeep of the same graph, which goes or is made again.
+            let sql = format!("DROP {word} {names} CASCADE");
+            job.statement(&format!("room for the index {graph}"), &sql, &[]).await?;
+        }
     }
     Ok(())
 }

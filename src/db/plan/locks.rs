@@ -51,7 +51,7 @@ impl LockNeed {
 const TABLE: &str = "
 SELECT current_setting('max_locks_per_transaction')::int8,
        current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8,
-       (SELECT count(DISTINCT (l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid,
+       (SELECT count(DISTINCT (l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid::text,
                                l.classid, l.objid, l.objsubid))
         FROM pg_catalog.pg_locks l WHERE NOT l.fastpath)";
 

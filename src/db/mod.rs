@@ -2,14 +2,19 @@
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
 pub mod apply;
-pub mod build;
 pub mod cancel;
+pub mod as_role;
+pub mod catalog;
 pub mod config;
 pub mod connect;
+pub mod demo;
 pub mod embedded;
 pub mod error;
+pub mod inspect;
+pub mod keys;
 mod passfile;
 pub mod plan;
+pub mod policy_tests;
 pub mod progress;
 mod refusals;
 pub mod secret;

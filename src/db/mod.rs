@@ -2,8 +2,8 @@
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
 pub mod apply;
-pub mod cancel;
 pub mod as_role;
+pub mod cancel;
 pub mod catalog;
 pub mod config;
 pub mod connect;

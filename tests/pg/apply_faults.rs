@@ -101,6 +101,8 @@ async fn a_lock_that_is_let_go_is_taken() {
     let looking = ground.database.connect().await;
     let letting_go = tokio::spawn(async move {
         until_waited_for(&looking).await;
+        // Longer than one request lasts, so that at least one was given up.
+        tokio::time::sleep(Duration::from_millis(200)).await;
         holder.batch_execute("COMMIT").await.unwrap();
         holder
     });
@@ -121,7 +123,7 @@ async fn a_reader_that_then_writes_is_let_through() {
     // Once the apply holds what blocks writers, the reader writes: each waits for the other, and the apply gives way.
     let looking = ground.database.connect().await;
     let writing = tokio::spawn(async move {
-        until_waited_for(&looking).await;
+        until_held(&looking).await;
         app.batch_execute("UPDATE app.folders SET name = 'written' WHERE id = 1; COMMIT").await.unwrap();
     });
     let mut options = quick();
@@ -193,6 +195,19 @@ async fn until_waited_for(looking: &tokio_postgres::Client) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     panic!("nobody waits");
+}
+
+/// Until somebody holds what keeps writers out of the folders.
+async fn until_held(looking: &tokio_postgres::Client) {
+    let sql = "SELECT FROM pg_locks WHERE granted AND relation = 'app.folders'::regclass
+               AND mode = 'ShareRowExclusiveLock'";
+    for _ in 0..2000 {
+        if looking.query_opt(sql, &[]).await.unwrap().is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("nobody keeps writers out");
 }
 
 async fn session_of(ground: &Ground) -> Session {

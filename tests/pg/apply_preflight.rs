@@ -105,7 +105,7 @@ async fn a_condition_that_does_not_run_is_shown_at_its_place() {
     let blocker = &plan.blockers[0];
     assert_eq!(
         blocker.to_string(),
-        "docs.authz:2:31: this condition does not run on app.folders: column \"hiden\" does not exist [AZ613]"
+        "docs.authz:2:30: this condition does not run on app.folders: column \"hiden\" does not exist [AZ613]"
     );
     assert_eq!(blocker.diagnostic().unwrap().code.0, 613);
     let span = blocker.span.unwrap();

@@ -6,6 +6,8 @@ use crate::compiler::ident::QualName;
 use crate::db::error::DbError;
 use crate::text;
 
+use super::APPLYING;
+
 /// Sessions other than ours with granted locks on the tables that conflict with what we ask for: readers hold
 /// `ACCESS SHARE`, which only the last locks of an apply conflict with, so they are named last.
 const HOLDERS: &str = "
@@ -58,4 +60,32 @@ async fn read(client: &Client, tables: &[QualName]) -> Result<Vec<Holder>, DbErr
         out.push(Holder { words, waits_for_us: row.try_get(6)? });
     }
     Ok(out)
+}
+
+const OTHER: &str = "
+SELECT l.pid, coalesce(a.usename::text, 'unknown'), current_database()::text,
+       coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::float8, 0)
+FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND l.pid <> pg_backend_pid()
+  AND l.classid = $1::int8::oid AND l.objid = $2::int8::oid
+  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+LIMIT 1";
+
+/// The error about another apply that runs now.
+pub(super) async fn other_apply(client: &Client) -> Result<DbError, DbError> {
+    Ok(running(client).await?.unwrap_or_else(|| {
+        DbError::Busy("another apply ran in this database just now; nothing was changed, try again".to_owned())
+    }))
+}
+
+/// The same, when one runs.
+pub(super) async fn running(client: &Client) -> Result<Option<DbError>, DbError> {
+    let (first, second) = (i64::from(APPLYING.0), i64::from(APPLYING.1));
+    let Some(row) = client.query_opt(OTHER, &[&first, &second]).await? else { return Ok(None) };
+    let (pid, role): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
+    let (database, since): (String, f64) = (row.try_get(2)?, row.try_get(3)?);
+    Ok(Some(DbError::Busy(format!(
+        "another apply is running in database \"{database}\" (pid {pid} as {role}, for {since:.0} s); nothing was \
+         changed, try again when it has ended"
+    ))))
 }

@@ -85,6 +85,10 @@ pub async fn apply(
     stop: &Stop,
 ) -> Result<ApplyReport, DbError> {
     let started = Instant::now();
+    // Before the plan, which would wait for the tables of the other.
+    if let Some(other) = holders::running(&session.client).await? {
+        return Err(other);
+    }
     let plan = plan::plan(&session.client, policy).await?;
     if plan.unchanged {
         // Nothing needs to be done, but what has become wrong since is worth saying.
@@ -281,6 +285,11 @@ impl Waits {
         self.waited += self.pause;
         self.pause = (self.pause * 2).min(Duration::from_secs(2));
         Ok(())
+    }
+
+    /// True for the first half of the budget.
+    fn is_early(&self) -> bool {
+        self.waited < self.budget / 2
     }
 
     /// Counts a start from the beginning after work was done.

@@ -54,7 +54,7 @@ impl Job<'_> {
             let left = state.in_force.as_ref().map(|v| v.record.left.clone()).unwrap_or_default();
             return self.commit(left, 0).await;
         }
-        self.lock_early(&kept).await?;
+        let upgrading = self.lock_early(&kept).await?;
         for (name, sql) in emit::runtime() {
             self.statement(&format!("the runtime's part \"{name}\""), sql, &[]).await?;
         }
@@ -68,7 +68,7 @@ impl Job<'_> {
             rows += self.build(graph).await?;
         }
         steps.next().await?;
-        self.lock_late(waits, rows).await?;
+        self.lock_late(waits, upgrading, rows).await?;
         let left = clear::run(self, &state, &kept).await?;
         steps.next().await?;
         self.make(Phase::Functions, &kept).await?;
@@ -106,86 +106,87 @@ impl Job<'_> {
         }
         let sql = "SELECT pg_try_advisory_xact_lock($1, $2)";
         let alone: bool = self.client().query_one(sql, &[&APPLYING.0, &APPLYING.1]).await?.try_get(0)?;
-        if alone { Ok(()) } else { Err(self.other_apply().await?.into()) }
-    }
-
-    async fn other_apply(&self) -> Result<DbError, Failure> {
-        let row = self
-            .client()
-            .query_opt(
-                "SELECT l.pid, coalesce(a.usename::text, 'unknown'),
-                        coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::float8, 0)
-                 FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-                 WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::int8::oid AND l.objid = $2::int8::oid
-                   AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
-                 LIMIT 1",
-                &[&i64::from(APPLYING.0), &i64::from(APPLYING.1)],
-            )
-            .await?;
-        let who = match row {
-            Some(row) => {
-                let (pid, role, since): (i32, String, f64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-                format!(" (pid {pid} as {role}, for {since:.0} s)")
-            }
-            None => String::new(),
-        };
-        Ok(DbError::Busy(format!(
-            "another apply is running in database \"{}\"{who}; nothing was changed, try again when it has ended",
-            self.plan.database
-        )))
+        if alone { Ok(()) } else { Err(holders::other_apply(self.client()).await?.into()) }
     }
 
     fn check_stop(&self) -> Result<(), DbError> {
         if self.stop.asked() { Err(DbError::Stopped("nothing was changed".to_owned())) } else { Ok(()) }
     }
 
-    /// Locks the tables whose triggers will be made, in the order of their names.
-    async fn lock_early(&self, kept: &BTreeSet<usize>) -> Result<(), Failure> {
+    /// Locks the tables whose triggers will be made, in the order of their names; `true` when there are any.
+    async fn lock_early(&self, kept: &BTreeSet<usize>) -> Result<bool, Failure> {
         let objects = self.policy.emitted.objects.iter().enumerate();
         let locks = objects
             .filter(|(at, o)| matches!(o.phase, Phase::Tables | Phase::Upkeep) && !kept.contains(at))
             .flat_map(|(_, object)| &object.locks)
             .cloned();
-        for Lock { table, mode } in strongest(locks) {
+        let locks = strongest(locks);
+        for Lock { table, mode } in &locks {
             let sql = format!("LOCK TABLE {table} IN {} MODE", mode.sql());
-            self.statement(&format!("the lock on {}", table.plain()), &sql, std::slice::from_ref(&table)).await?;
+            self.statement(&format!("the lock on {}", table.plain()), &sql, std::slice::from_ref(table)).await?;
         }
-        Ok(())
+        Ok(!locks.is_empty())
     }
 
     /// Takes the locks that block everybody: all of them or none, so that nobody waits for a table we hold while we
     /// wait for another.
-    async fn lock_late(&self, waits: &mut Waits, rows: u64) -> Result<(), Failure> {
+    ///
+    /// While we hold what blocks writers, waiting in line for more is a trap for a session that has read a table and
+    /// goes on to write it: PostgreSQL ends *its* transaction as a deadlock at once. So then we do not wait in line at
+    /// first, but ask again and again without waiting; only when that never succeeds (a table that is read without a
+    /// pause) do we stand in line, for a short time each.
+    async fn lock_late(&self, waits: &mut Waits, upgrading: bool, built: u64) -> Result<(), Failure> {
         loop {
             self.check_stop()?;
             let tables = clear::exclusive_tables(self).await?;
-            self.client().batch_execute("SAVEPOINT authz_locks").await?;
-            let mut refused = None;
-            for table in &tables {
-                let sql = format!("LOCK TABLE {table} IN {} MODE", LockMode::AccessExclusive.sql());
-                let what = format!("the lock on {}", table.plain());
-                match self.statement(&what, &sql, std::slice::from_ref(table)).await {
-                    Ok(()) => {}
-                    Err(Failure::Locked { tables }) => {
-                        refused = Some(tables);
-                        break;
-                    }
-                    Err(other) => return Err(other),
-                }
-            }
-            let Some(refused) = refused else {
-                self.client().batch_execute("RELEASE SAVEPOINT authz_locks").await?;
+            let polite = upgrading && waits.is_early();
+            let got = if polite { self.ask_for(&tables).await? } else { self.wait_for(&tables, "").await? };
+            if got {
                 return Ok(());
-            };
-            self.client().batch_execute("ROLLBACK TO SAVEPOINT authz_locks; RELEASE SAVEPOINT authz_locks").await?;
-            if holders::any_waits_for_us(self.client(), &refused).await? {
-                if rows > 0 {
+            }
+            let tables: Vec<QualName> = tables.into_iter().collect();
+            if holders::any_waits_for_us(self.client(), &tables).await? {
+                if built > 0 {
                     waits.restart()?;
                 }
-                return Err(Failure::Locked { tables: refused });
+                return Err(Failure::Locked { tables });
             }
-            waits.again(self.client(), &refused, self.reporter, self.stop).await?;
+            waits.again(self.client(), &tables, self.reporter, self.stop).await?;
         }
+    }
+
+    /// Asks for all of them many times in the time of one wait.
+    async fn ask_for(&self, tables: &BTreeSet<QualName>) -> Result<bool, Failure> {
+        let started = Instant::now();
+        while started.elapsed() < self.options.lock_timeout {
+            if self.wait_for(tables, " NOWAIT").await? {
+                return Ok(true);
+            }
+            self.check_stop()?;
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+        Ok(false)
+    }
+
+    /// Asks for all of them once, in the order of their names; `false` when somebody holds one.
+    async fn wait_for(&self, tables: &BTreeSet<QualName>, how: &str) -> Result<bool, Failure> {
+        if tables.is_empty() {
+            return Ok(true);
+        }
+        let names: Vec<String> = tables.iter().map(QualName::to_string).collect();
+        let mode = LockMode::AccessExclusive.sql();
+        self.client().batch_execute("SAVEPOINT authz_locks").await?;
+        let sql = format!("LOCK TABLE {} IN {mode} MODE{how}", names.join(", "));
+        let got = match self.statement("the locks of the switch", &sql, &[]).await {
+            Ok(()) => true,
+            Err(Failure::Locked { .. }) => {
+                self.client().batch_execute("ROLLBACK TO SAVEPOINT authz_locks").await?;
+                false
+            }
+            Err(other) => return Err(other),
+        };
+        self.client().batch_execute("RELEASE SAVEPOINT authz_locks").await?;
+        Ok(got)
     }
 
     /// Makes the objects of one phase.
@@ -234,12 +235,9 @@ impl Job<'_> {
     async fn build(&self, graph: &GraphTables) -> Result<u64, Failure> {
         self.check_stop()?;
         let what = format!("the index of {}", graph.title);
-        let rows = build::build_graph(self.client(), graph, self.options.cluster_size, self.reporter)
+        let built = build::build(self.client(), graph, self.options.cluster_size, self.reporter)
             .await
             .map_err(|error| self.failure(&what, error, std::slice::from_ref(&graph.table)))?;
-        let table = |part: &str| QualName::new("authz_int", format!("{}_{part}", graph.name));
-        let sql = format!("ANALYZE {}, {}, {}", table("node"), table("cluster"), table("edge"));
-        self.statement(&what, &sql, &[]).await?;
         self.client()
             .execute(
                 "INSERT INTO authz_int.graphs (name, title, built_at) VALUES ($1, $2, clock_timestamp())
@@ -247,7 +245,7 @@ impl Job<'_> {
                 &[&graph.name, &graph.title],
             )
             .await?;
-        Ok(rows)
+        Ok(built.nodes + built.clusters)
     }
 
     /// Writes the version that is in force from the commit on.

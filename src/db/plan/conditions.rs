@@ -22,31 +22,15 @@ struct Probe<'a> {
     inheritance: bool,
 }
 
-/// Checks every condition of the policy.
+/// Checks every condition of the policy, inside a transaction that will be rolled back.
 pub(super) async fn check(client: &Client, policy: &Policy<'_>) -> Result<Vec<Blocker>, DbError> {
     let probes = probes(policy);
-    if probes.is_empty() {
-        return Ok(Vec::new());
-    }
-    // With the search path that an apply makes its objects under: bare names mean PostgreSQL's own.
-    const BEGIN: &str = "BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '2s';
-        SET LOCAL statement_timeout = '30s'";
-    client.batch_execute(BEGIN).await?;
-    let result = check_all(client, policy, &probes).await;
-    // A session that is lost has rolled back by itself, and the error says that it is lost.
-    let ended = client.batch_execute("ROLLBACK").await;
-    let blockers = result?;
-    ended?;
-    Ok(blockers)
-}
-
-async fn check_all(client: &Client, policy: &Policy<'_>, probes: &[Probe<'_>]) -> Result<Vec<Blocker>, DbError> {
     let mut out = Vec::new();
     if probes.iter().any(|probe| probe.condition.sql.contains("authz.")) {
         helpers(client, policy).await?;
     }
     let mut scratch = Scratch::default();
-    for probe in probes {
+    for probe in &probes {
         let blocker = match runs(client, policy, probe).await? {
             Some(blocker) => Some(blocker),
             None if probe.inheritance => scratch.immutable(client, policy, probe).await?,

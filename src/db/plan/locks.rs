@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio_postgres::Client;
 
 use super::Policy;
-use super::changes::{PlannedGraph, PlannedObject};
+use super::changes::PlannedObject;
 use super::{Blocker, Step};
 use crate::compiler::ident::QualName;
 use crate::compiler::objects::{Lock, LockMode, ObjectKind};
@@ -58,13 +58,8 @@ SELECT current_setting('max_locks_per_transaction')::int8,
 /// Counts what an apply needs at most. A table that is made is four entries (itself, its key's index, and its TOAST
 /// table with its index), everything else that is made or dropped is one, a table that is touched brings its indexes,
 /// and the catalogs we write come on top.
-pub(super) async fn need(
-    client: &Client,
-    objects: &[PlannedObject],
-    steps: &[Step],
-    graphs: &[PlannedGraph],
-) -> Result<LockNeed, DbError> {
-    const CATALOGS: u64 = 64;
+pub(super) async fn need(client: &Client, objects: &[PlannedObject], steps: &[Step]) -> Result<LockNeed, DbError> {
+    const CATALOGS: u64 = 128;
     let row = client.query_one(TABLE, &[]).await?;
     let (each, transactions, held): (i64, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let count = |n: i64| u64::try_from(n).unwrap_or(0);
@@ -75,27 +70,21 @@ pub(super) async fn need(
     } else {
         let made: u64 =
             objects.iter().filter(|o| !o.kept).map(|o| if o.kind == ObjectKind::Table { 4 } else { 1 }).sum();
-        let tables: BTreeSet<String> = steps
-            .iter()
-            .flat_map(|step| &step.locks)
-            .map(|lock| lock.table.plain())
-            .chain(graphs.iter().map(|graph| graph.table.clone()))
-            .collect();
+        let tables: BTreeSet<&QualName> = steps.iter().flat_map(|step| &step.locks).map(|lock| &lock.table).collect();
         let touched = u64::try_from(tables.len()).unwrap_or(u64::MAX);
         CATALOGS + made + touched + indexes(client, &tables).await?
     };
     Ok(LockNeed { needed, capacity, held, free: capacity.saturating_sub(held), per_transaction })
 }
 
-async fn indexes(client: &Client, tables: &BTreeSet<String>) -> Result<u64, DbError> {
-    let names: Vec<&str> = tables.iter().map(String::as_str).collect();
-    let row = client
-        .query_one(
-            "SELECT count(*) FROM unnest($1::text[]) AS t(name)
-             JOIN pg_catalog.pg_index i ON i.indrelid = to_regclass(t.name)",
-            &[&names],
-        )
-        .await?;
+async fn indexes(client: &Client, tables: &BTreeSet<&QualName>) -> Result<u64, DbError> {
+    let schemas: Vec<&str> = tables.iter().map(|table| table.schema.as_str()).collect();
+    let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    let sql = "SELECT count(*) FROM unnest($1::text[], $2::text[]) AS t(s, n)
+         JOIN pg_catalog.pg_namespace n ON n.nspname = t.s
+         JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.n
+         JOIN pg_catalog.pg_index i ON i.indrelid = c.oid";
+    let row = client.query_one(sql, &[&schemas, &names]).await?;
     Ok(u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0))
 }
 

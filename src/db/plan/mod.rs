@@ -198,6 +198,29 @@ fn lock_words<S: Serializer>(list: &[Lock], serializer: S) -> Result<S::Ok, S::E
 /// Plans an apply of `policy` in the database `client` is connected to. What stands in the way is in the plan, not an
 /// error: an error means that the database could not be asked.
 pub async fn plan(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError> {
+    // One transaction, rolled back, under the search path that an apply makes its objects under: bare names mean
+    // PostgreSQL's own. Whoever holds a table in a way that keeps even readers out is not waited for.
+    const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp;
+        SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'";
+    client.batch_execute(BEGIN).await?;
+    let result = inside(client, policy).await;
+    // A session that is lost has rolled back by itself, and the error says that it is lost.
+    let ended = client.batch_execute("ROLLBACK").await;
+    let plan = match result {
+        Err(DbError::Server(refusal)) if refusal.sqlstate == "55P03" => {
+            return Err(DbError::Busy(
+                "somebody keeps even readers out of a table of the policy, which an apply or another change of the \
+                 schema does; plan again when it has ended"
+                    .to_owned(),
+            ));
+        }
+        other => other?,
+    };
+    ended?;
+    Ok(plan)
+}
+
+async fn inside(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError> {
     let state = state::read(client, policy.emitted).await?;
     let mut plan = draft(client, policy, &state).await?;
     let found = preflight::run(client, policy, &plan).await?;
@@ -216,7 +239,7 @@ pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::S
     let graphs = changes::graphs(client, policy, state).await?;
     let rows_to_build = graphs.iter().filter(|graph| graph.build).map(|graph| graph.rows).sum();
     let steps = if unchanged { Vec::new() } else { changes::steps(policy, state, &objects, &graphs, &touched) };
-    let locks = locks::need(client, &objects, &steps, &graphs).await?;
+    let locks = locks::need(client, &objects, &steps).await?;
     let mut plan = Plan {
         digest: String::new(),
         database,

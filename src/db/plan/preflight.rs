@@ -45,7 +45,7 @@ async fn server(client: &Client, found: &mut Found) -> Result<(), DbError> {
         .query_one(
             "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
                     pg_catalog.pg_is_in_recovery(), current_setting('transaction_read_only')::bool,
-                    current_setting('statement_timeout')",
+                    (SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'statement_timeout')",
             &[],
         )
         .await?;
@@ -104,22 +104,25 @@ async fn rights(client: &Client, found: &mut Found) -> Result<(), DbError> {
 
 /// `SET` is a privilege of its own from 16 on; before that, members may switch.
 const APP_ROLE: &str = "
+WITH governed AS (
+  SELECT c.relowner FROM unnest($2::text[], $3::text[]) AS t(s, n)
+  JOIN pg_catalog.pg_namespace n ON n.nspname = t.s
+  JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.n)
 SELECT r.rolname = current_user, r.rolsuper, r.rolbypassrls, current_user::text,
        CASE WHEN current_setting('server_version_num')::int >= 160000
             THEN pg_has_role(r.oid, 'SET') ELSE pg_has_role(r.oid, 'MEMBER') END,
        (SELECT string_agg(DISTINCT pg_get_userbyid(o.oid), ', ')
         FROM (SELECT u.oid FROM pg_catalog.pg_roles u WHERE u.rolname = current_user
-              UNION SELECT c.relowner FROM unnest($2::text[]) AS t(name)
-                    JOIN pg_catalog.pg_class c ON c.oid = to_regclass(t.name)) AS o(oid)
+              UNION SELECT g.relowner FROM governed g) AS o(oid)
         WHERE o.oid <> r.oid AND NOT r.rolsuper AND pg_has_role(r.oid, o.oid, 'MEMBER')),
-       EXISTS (SELECT FROM unnest($2::text[]) AS t(name) JOIN pg_catalog.pg_class c ON c.oid = to_regclass(t.name)
-               WHERE c.relowner = r.oid)
+       EXISTS (SELECT FROM governed g WHERE g.relowner = r.oid)
 FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
 
 async fn app_role(client: &Client, policy: &Policy<'_>, found: &mut Found) -> Result<(), DbError> {
     let app = policy.model.app_role.as_str();
-    let tables: Vec<String> = policy.emitted.tables.iter().map(|t| t.table.to_string()).collect();
-    let Some(row) = client.query_opt(APP_ROLE, &[&app, &tables]).await? else {
+    let schemas: Vec<&str> = policy.emitted.tables.iter().map(|t| t.table.schema.as_str()).collect();
+    let names: Vec<&str> = policy.emitted.tables.iter().map(|t| t.table.name.as_str()).collect();
+    let Some(row) = client.query_opt(APP_ROLE, &[&app, &schemas, &names]).await? else {
         found.blockers.push(
             Blocker::new(format!("there is no role \"{app}\", which the policy names as its app role"))
                 .code(618)

@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod as_role;
+pub mod build;
 pub mod cancel;
 pub mod catalog;
 pub mod config;
@@ -21,3 +22,4 @@ pub mod secret;
 pub mod server_info;
 pub mod target;
 pub mod tls;
+pub mod why;

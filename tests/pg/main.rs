@@ -8,6 +8,8 @@ mod apply;
 mod apply_faults;
 mod apply_preflight;
 mod apply_world;
+mod build;
 mod docs;
+mod measure;
 mod trees;
 mod world;

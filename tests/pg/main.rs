@@ -5,6 +5,10 @@
 mod server;
 
 mod agree;
+mod apply;
+mod apply_faults;
+mod apply_preflight;
+mod apply_world;
 mod build;
 mod docs;
 mod measure;

@@ -67,9 +67,9 @@ pub async fn build(
     };
     let rows = Rows { keys: &keys, clusters: &clusters, element: wire::element_oid(graph.key_type)? };
     let all = clusters.members.len();
-    load.table(&cluster, (0..all).map(|c| rows.cluster(number(c)))).await?;
-    load.table(&edge, (0..all).flat_map(|c| rows.edges(number(c)))).await?;
-    load.table(&node, (0..all).flat_map(|c| rows.nodes(number(c)))).await?;
+    load.table(&cluster, rows.all_clusters()).await?;
+    load.table(&edge, rows.all_edges()).await?;
+    load.table(&node, rows.all_nodes()).await?;
     client
         .batch_execute(&format!(
             "SELECT pg_catalog.setval('{sequence}', {last}, {called}); ANALYZE {node}, {cluster}, {edge}",
@@ -172,6 +172,28 @@ impl Rows<'_> {
     }
 }
 
+/// Rows on their way. Boxed, so that a build may move between threads: the compiler cannot prove it of closures that
+/// borrow and live across a wait.
+type Stream<'a> = Box<dyn Iterator<Item = Writer> + Send + 'a>;
+
+impl Rows<'_> {
+    fn count(&self) -> u32 {
+        number(self.clusters.members.len())
+    }
+
+    fn all_clusters(&self) -> Stream<'_> {
+        Box::new((0..self.count()).map(|c| self.cluster(c)))
+    }
+
+    fn all_edges(&self) -> Stream<'_> {
+        Box::new((0..self.count()).flat_map(|c| self.edges(c)))
+    }
+
+    fn all_nodes(&self) -> Stream<'_> {
+        Box::new((0..self.count()).flat_map(|c| self.nodes(c)))
+    }
+}
+
 /// Loading, with progress.
 struct Load<'a> {
     client: &'a Client,
@@ -183,7 +205,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    async fn table(&mut self, table: &str, rows: impl Iterator<Item = Writer>) -> Result<(), DbError> {
+    async fn table(&mut self, table: &str, rows: Stream<'_>) -> Result<(), DbError> {
         let mut rows = rows.peekable();
         while rows.peek().is_some() {
             let sink = self.client.copy_in(&format!("COPY {table} FROM STDIN (FORMAT binary)")).await?;

@@ -4,6 +4,11 @@
 #[path = "../common/server.rs"]
 mod server;
 
+mod agree;
+mod apply;
+mod apply_faults;
+mod apply_preflight;
+mod apply_world;
 mod build;
 mod docs;
 mod measure;

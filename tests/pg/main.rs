@@ -12,6 +12,7 @@ mod apply_world;
 mod build;
 mod docs;
 mod measure;
+mod races;
 mod trees;
 mod verify;
 mod world;

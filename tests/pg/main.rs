@@ -14,4 +14,5 @@ mod build;
 mod docs;
 mod measure;
 mod trees;
+mod verify;
 mod world;

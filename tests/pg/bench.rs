@@ -159,6 +159,8 @@ async fn a_run_counts_everything_and_leaves_nothing_behind() {
     assert_eq!(report.cleanup.deleted, creates);
     assert!(report.cleanup.moved_back > 0);
     assert_eq!(docs.fingerprint().await, before, "every row is as it was");
+    let verified: bool = docs.session().await.client.query_one("SELECT authz.verify()", &[]).await.unwrap().get(0);
+    assert!(verified, "the index is right after all of it");
     let text = report.text();
     assert!(text.contains("open-file") && text.contains("big move at"), "{text}");
     let json = serde_json::to_value(&report).unwrap();

@@ -12,5 +12,6 @@ mod apply_world;
 mod build;
 mod docs;
 mod measure;
+mod read_plans;
 mod trees;
 mod world;

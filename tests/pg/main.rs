@@ -14,4 +14,5 @@ mod docs;
 mod measure;
 mod read_plans;
 mod trees;
+mod verify;
 mod world;

@@ -13,6 +13,7 @@ mod build;
 mod docs;
 mod measure;
 mod read_plans;
+mod sign_in;
 mod trees;
 mod verify;
 mod world;

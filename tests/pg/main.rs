@@ -9,6 +9,7 @@ mod apply;
 mod apply_faults;
 mod apply_preflight;
 mod apply_world;
+mod bench;
 mod build;
 mod docs;
 mod measure;

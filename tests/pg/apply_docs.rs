@@ -107,12 +107,16 @@ async fn the_example_is_applied_changed_and_applied_again() {
 /// Everything the apply defines, as the server writes it, with grants; sorted.
 async fn shape(admin: &Client, owner: &str) -> Vec<String> {
     let spaces = "(SELECT oid FROM pg_namespace WHERE nspname IN ('app', 'authz', 'authz_gen', 'authz_int'))";
+    // Nothing written and the owner's own rights written out are one and the same.
+    let acl = |of: &str| format!("(SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest({of}) AS a)");
+    let proc = acl("coalesce(proacl, acldefault('f', proowner))");
+    let rel = acl("coalesce(relacl, acldefault(CASE WHEN relkind = 'S' THEN 's' ELSE 'r' END::\"char\", relowner))");
     let sql = format!(
-        "SELECT pg_get_functiondef(oid) || coalesce(array_to_string(proacl, ' '), 'none')
+        "SELECT pg_get_functiondef(oid) || {proc}
            FROM pg_proc WHERE pronamespace IN {spaces}
          UNION ALL SELECT oid::regclass::text || pg_get_viewdef(oid) || coalesce(reloptions::text, '') FROM pg_class
            WHERE relkind = 'v' AND relnamespace IN {spaces}
-         UNION ALL SELECT oid::regclass::text || relkind::text || relrowsecurity::text || coalesce(array_to_string(relacl, ' '), 'none')
+         UNION ALL SELECT oid::regclass::text || relkind::text || relrowsecurity::text || coalesce({rel}, '')
            FROM pg_class WHERE relnamespace IN {spaces}
          UNION ALL SELECT pg_get_triggerdef(oid) || tgenabled::text FROM pg_trigger WHERE tgname ~ '^authz_'
          UNION ALL SELECT to_jsonb(p)::text FROM pg_policies p

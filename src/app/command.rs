@@ -215,8 +215,8 @@ commands! {
         DialogCancel "dialog.cancel" "cancel" "cancel" ["esc", "ctrl-c"] Nothing false;
     }
     Palette {
-        PaletteUp "palette.up" "up" "one line up" ["up", "shift-tab"] Nothing false;
-        PaletteDown "palette.down" "down" "one line down" ["down", "tab"] Nothing false;
+        PaletteUp "palette.up" "before" "one line up" ["up", "shift-tab"] Nothing false;
+        PaletteDown "palette.down" "next" "one line down" ["down", "tab"] Nothing false;
         PaletteRun "palette.run" "run" "run the marked command" ["enter"] Nothing false;
         PaletteClose "palette.close" "close" "close the list" ["esc", "ctrl-c", "ctrl-p"] Nothing false;
     }

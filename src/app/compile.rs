@@ -7,8 +7,11 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 use super::message::Message;
-use super::model::policy::Outcome;
+use super::model::policy::{Finding, Outcome};
 use super::terminal;
+use crate::compiler::diagnostic::Diagnostic;
+use crate::compiler::objects::Emitted;
+use crate::compiler::span::{FileId, SourceMap};
 
 /// A text to compile.
 #[derive(Debug)]
@@ -76,9 +79,25 @@ pub fn outcome(revision: u64, name: &str, text: &str) -> Outcome {
     }
 }
 
-fn compile(
-    _name: &str,
-    _text: &str,
-) -> (Vec<super::model::policy::Finding>, Option<crate::compiler::objects::Emitted>) {
-    (Vec::new(), None)
+fn compile(name: &str, text: &str) -> (Vec<Finding>, Option<Emitted>) {
+    let compiled = crate::compiler::compile(name, text);
+    let findings = compiled.diagnostics.iter().map(|found| finding(&compiled.sources, found)).collect();
+    (findings, None)
+}
+
+/// A finding as the screen shows it: lines and columns from 0, and nothing in its words that steers a terminal.
+fn finding(sources: &SourceMap, found: &Diagnostic) -> Finding {
+    let (from, to) = sources.places(found.span);
+    let other = (found.span.file != FileId::default()).then(|| sources.file(found.span.file)).flatten();
+    Finding {
+        code: found.code.to_string(),
+        severity: found.severity,
+        line: from.line.saturating_sub(1),
+        column: from.column.saturating_sub(1),
+        end_line: to.line.saturating_sub(1),
+        end_column: to.column.saturating_sub(1),
+        message: crate::text::line(&found.message).into_owned(),
+        help: found.help.as_ref().map(|help| crate::text::line(help).into_owned()),
+        file: other.map(|file| crate::text::line(&file.name).into_owned()),
+    }
 }

@@ -81,9 +81,9 @@ fn done(theme: &Theme, report: &ApplyReport) -> Vec<Line<'static>> {
             theme,
             Role::Text,
             format!(
-                "  {} rows of the index built; {} graphs built, {} kept",
-                crate::text::count(report.rows_built),
-                report.graphs_built,
+                "  {} of the index built; {} built, {} kept",
+                crate::text::counted(report.rows_built, "row"),
+                crate::text::counted(report.graphs_built as u64, "graph"),
                 report.graphs_kept
             ),
         ),
@@ -112,18 +112,20 @@ fn plan_lines(theme: &Theme, plan: &Plan, width: usize) -> Vec<Line<'static>> {
     for warning in &plan.warnings {
         out.extend(marked(theme, Role::Warn, "!", warning, width));
     }
-    let what = width.saturating_sub(46).clamp(20, 60);
-    out.push(line(theme, Role::Title, format!("   {:<what$} {:<26} {}", "what", "locks", "cost")));
     for (at, step) in plan.steps.iter().enumerate() {
-        let words = format!(
-            "{:>2} {:<what$} {:<26} {}",
-            at + 1,
-            crate::text::cut(&step.what, what),
-            crate::text::cut(if step.lock.is_empty() { "none" } else { &step.lock }, 26),
-            crate::text::line(&step.cost)
-        );
-        let role = if step.lock.contains("ACCESS EXCLUSIVE") { Role::Warn } else { Role::Text };
-        out.push(line(theme, role, words));
+        let cost = if step.cost.is_empty() { String::new() } else { format!(" · {}", step.cost) };
+        let words = format!("{:>2} {}{cost}", at + 1, step.what);
+        out.push(line(theme, Role::Title, crate::text::cut(&words, width)));
+        let none = step.lock.is_empty() || step.lock == "none";
+        let role = match () {
+            () if none => Role::Dim,
+            () if step.lock.contains("ACCESS EXCLUSIVE") => Role::Warn,
+            () => Role::Text,
+        };
+        let lock = if none { "locks nothing that others use".to_owned() } else { format!("locks {}", step.lock) };
+        let safe = crate::text::line(&lock).into_owned();
+        let wrapped = super::widgets::wrap(&safe, width.saturating_sub(4));
+        out.extend(wrapped.into_iter().map(|l| line(theme, role, format!("   {l}"))));
     }
     if plan.locks > 0 {
         out.push(line(theme, Role::Dim, format!("   about {} locks at the end", crate::text::count(plan.locks))));

@@ -11,5 +11,6 @@ pub mod bench;
 pub mod cli;
 pub mod compiler;
 pub mod db;
+pub mod policy_file;
 pub mod text;
 pub mod views;

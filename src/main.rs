@@ -1,3 +1,7 @@
 //! The `rowdeck` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    rowdeck::cli::main()
+}

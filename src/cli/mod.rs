@@ -1,1 +1,120 @@
-//! (being built)
+//! The command line: every action of the console without a screen.
+//!
+//! Results go to stdout, progress and notes to stderr. The exit code is 0 when all is well; 1 for a finding (a mistake in
+//! a policy, a failing test, a wrong index, an answer of "no") and for work that did not complete; 2 for wrong usage.
+
+pub mod args;
+pub mod ask;
+pub mod database;
+pub mod logging;
+pub mod output;
+pub mod policy;
+pub mod signals;
+mod targets;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::app::terminal::Exit;
+use crate::db::error::DbError;
+use crate::db::target::{Target, environment_names_a_server, process_environment};
+use args::{Cli, Command, Global};
+use output::Output;
+use signals::Signals;
+
+/// A command's end: its exit code, or why it could not be carried out.
+pub type Ended = Result<u8, DbError>;
+
+/// Exit code for a finding.
+pub const FINDING: u8 = 1;
+
+/// How the program ends.
+enum End {
+    /// With an exit code.
+    Code(u8),
+    /// As the console ended, which may be by a signal.
+    Console(Exit),
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    // clap answers --help, --version and wrong usage itself, the last with exit code 2.
+    let cli = Cli::parse();
+    let _log = logging::start();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&DbError::io("cannot start", error)),
+    };
+    let ended = runtime.block_on(run(cli));
+    // A blocking task (a name being resolved) may never end; nobody waits for it.
+    runtime.shutdown_background();
+    match ended {
+        Ok(End::Code(code)) => ExitCode::from(code),
+        Ok(End::Console(exit)) => exit.finish(),
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &DbError) -> ExitCode {
+    tracing::error!("{error}");
+    output::note(&format!("rowdeck: {error}"));
+    ExitCode::from(error.exit_code())
+}
+
+async fn run(cli: Cli) -> Result<End, DbError> {
+    let out = Output { json: cli.global.json };
+    let global = &cli.global;
+    targets::warn_of_visible_password(global.db.as_deref());
+    match cli.command {
+        None => Ok(End::Console(console(global).await?)),
+        Some(command) => Ok(End::Code(act(global, out, command).await?)),
+    }
+}
+
+/// The console on the target, or without a database when none is given.
+async fn console(global: &Global) -> Result<Exit, DbError> {
+    use std::io::IsTerminal;
+    if global.json || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return Err(DbError::Usage("the console needs a terminal; rowdeck --help names the commands".to_owned()));
+    }
+    let config = targets::config()?;
+    let given = global.db.is_some() || global.target.is_some() || !config.targets.is_empty();
+    let target =
+        if given || environment_names_a_server(&process_environment) { Some(targets::target(global)?) } else { None };
+    open_console(target, config.policy_path()).await
+}
+
+/// Draws the console until it is left.
+async fn open_console(target: Option<Target>, policy: Option<PathBuf>) -> Result<Exit, DbError> {
+    let options = crate::app::runtime::Options { target, policy, ..Default::default() };
+    crate::app::runtime::run(options).await.map_err(|e| DbError::Unexpected(format!("{e:#}")))
+}
+
+async fn act(global: &Global, out: Output, command: Command) -> Ended {
+    match command {
+        Command::Check { policy } => policy::check(global, out, policy.as_deref()),
+        Command::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
+        Command::Can { ty, id, permission, who } => {
+            interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await
+        }
+        Command::Perms { ty, id, who } => interruptible(ask::perms(global, out, &who, &ty, &id)).await,
+        Command::List { ty, permission, who, after, limit } => {
+            interruptible(ask::list(global, out, &who, &ty, &permission, after, limit)).await
+        }
+        Command::Sees { ty, who, after, limit } => interruptible(ask::sees(global, out, &who, &ty, after, limit)).await,
+    }
+}
+
+/// Work that a signal may end wherever it is: what it holds (a transaction, a server of its own) ends with it.
+pub(crate) async fn interruptible(work: impl Future<Output = Ended>) -> Ended {
+    let mut signals = Signals::new()?;
+    tokio::select! {
+        ended = work => ended,
+        caught = signals.next() => {
+            output::note(&format!("rowdeck: stopped by {}", caught.name));
+            Ok(caught.exit_code)
+        }
+    }
+}

@@ -29,9 +29,23 @@ pub enum DbError {
          INSERT INTO authz.settings (key, value) VALUES ('development', 'true')"
     )]
     NotDevelopment(String),
+    /// What would be asked as the app role would not be what the rules say.
+    #[error("{0}, so the rules do not bind it and no answer would mean anything")]
+    Unbound(String),
+    /// The session may not act as the app role.
+    #[error("role \"{role}\" may not switch to the app role \"{app_role}\" [AZ618]; run: GRANT {app_role} TO {role}")]
+    NoSwitch {
+        /// The session's role.
+        role: String,
+        /// The app role.
+        app_role: String,
+    },
     /// Nothing was applied yet.
     #[error("no policy is in force in database \"{0}\" [AZ609]; apply one with: rowdeck apply")]
     NoPolicy(String),
+    /// A file that is not what it should be.
+    #[error("{0}")]
+    Unreadable(String),
     /// A file or directory.
     #[error("{what}: {source}")]
     Io {

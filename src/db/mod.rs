@@ -1,11 +1,17 @@
 //! Everything that talks to a server: connecting, the embedded server, planning and applying a policy, verifying the
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
+pub mod as_role;
+pub mod catalog;
 pub mod config;
 pub mod connect;
+pub mod demo;
 pub mod embedded;
 pub mod error;
+pub mod inspect;
+pub mod keys;
 mod passfile;
+pub mod policy_tests;
 pub mod progress;
 mod refusals;
 pub mod secret;

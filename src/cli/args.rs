@@ -1,0 +1,142 @@
+//! The arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Authorization inside PostgreSQL: compile a policy into row-level security, apply it, verify it, ask it.
+#[derive(Debug, Parser)]
+#[command(name = "rowdeck", version, disable_help_subcommand = true)]
+#[command(
+    after_help = "Exit codes: 0 fine; 1 a finding (a mistake, a failing test, a wrong index, an answer of \"no\") \
+                        or work that did not complete; 2 wrong usage."
+)]
+pub struct Cli {
+    /// Options of all commands.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do; the console when left out.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Options of all commands.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Global {
+    /// The database: postgresql://user@host/database, or host=... dbname=...
+    #[arg(long, global = true, value_name = "URL")]
+    pub db: Option<String>,
+    /// A target of rowdeck.toml, or `demo` for the demo's server
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "db")]
+    pub target: Option<String>,
+    /// Print JSON on stdout and draw nothing
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find the mistakes of a policy; needs no database
+    Check {
+        /// The policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+    },
+    /// Run the policy's tests on the database
+    Test {
+        /// The policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+    },
+    /// May somebody do something? Exit code 0 for yes, 1 for no
+    Can {
+        /// The object's type
+        #[arg(value_name = "TYPE")]
+        ty: String,
+        /// The object's id
+        id: String,
+        /// The permission
+        permission: String,
+        /// Who asks
+        #[command(flatten)]
+        who: As,
+    },
+    /// The permissions somebody holds on an object
+    Perms {
+        /// The object's type
+        #[arg(value_name = "TYPE")]
+        ty: String,
+        /// The object's id
+        id: String,
+        /// Who asks
+        #[command(flatten)]
+        who: As,
+    },
+    /// The objects somebody holds a permission on, in key order
+    List {
+        /// The objects' type
+        #[arg(value_name = "TYPE")]
+        ty: String,
+        /// The permission
+        permission: String,
+        /// Who asks
+        #[command(flatten)]
+        who: As,
+        /// Go on after this id
+        #[arg(long, value_name = "ID")]
+        after: Option<String>,
+        /// Print at most so many
+        #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+        limit: u32,
+    },
+    /// The rows of a type somebody sees, as row-level security gives them
+    Sees {
+        /// The rows' type
+        #[arg(value_name = "TYPE")]
+        ty: String,
+        /// Who looks
+        #[command(flatten)]
+        who: As,
+        /// Go on after this id
+        #[arg(long, value_name = "ID")]
+        after: Option<String>,
+        /// Print at most so many
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+        limit: u32,
+    },
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Args)]
+pub struct As {
+    /// Who asks: user:42, or nobody
+    #[arg(long = "as", value_name = "TYPE:ID")]
+    pub principal: String,
+}
+
+/// Options of `rowdeck demo`.
+#[derive(Debug, Clone, Args)]
+pub struct DemoOptions {
+    /// How much data: tens of rows, 420,000, or 1,050,000
+    #[arg(long, value_enum, default_value_t = DemoSize::Dev)]
+    pub size: DemoSize,
+    /// Keep the data in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
+    /// Leave the server running at the end
+    #[arg(long)]
+    pub keep: bool,
+    /// Without the console: apply, verify, run the tests, print what was done
+    #[arg(long)]
+    pub headless: bool,
+}
+
+/// How much data the demo has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DemoSize {
+    /// Tens of rows
+    Tiny,
+    /// 20,000 folders and 400,000 files
+    Dev,
+    /// 50,000 folders and a million files
+    Large,
+}

@@ -1,0 +1,126 @@
+//! Commands about a policy alone.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::args::Global;
+use super::output::Output;
+use super::{Ended, FINDING, targets};
+use crate::compiler::Compiled;
+use crate::compiler::diagnostic::{Diagnostic, Severity};
+use crate::compiler::span::SourceMap;
+use crate::db::error::DbError;
+use crate::policy_file::PolicyFile;
+
+/// The most findings that are shown as text; one mistake may cause many.
+const MOST_SHOWN: usize = 50;
+
+/// A finding as `--json` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JsonFinding {
+    /// `AZ201`
+    pub code: String,
+    /// `error`, `warning` or `info`.
+    pub severity: &'static str,
+    /// The file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Line of the place just past its end.
+    pub end_line: usize,
+    /// Column of the place just past its end.
+    pub end_column: usize,
+    /// What was found.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl JsonFinding {
+    /// Of a diagnostic in these sources.
+    pub fn new(diagnostic: &Diagnostic, sources: &SourceMap) -> Self {
+        let (start, end) = sources.places(diagnostic.span);
+        JsonFinding {
+            code: diagnostic.code.to_string(),
+            severity: diagnostic.severity.word(),
+            file: sources.file(diagnostic.span.file).map_or_else(String::new, |file| file.name.clone()),
+            line: start.line,
+            column: start.column,
+            end_line: end.line,
+            end_column: end.column,
+            message: diagnostic.message.clone(),
+            help: diagnostic.help.clone(),
+        }
+    }
+}
+
+/// `rowdeck check`.
+pub fn check(_: &Global, out: Output, policy: Option<&Path>) -> Ended {
+    let compiled = PolicyFile::read(&targets::policy_path(policy)?)?.compile();
+    show_findings(out, &compiled, &compiled.diagnostics)?;
+    if compiled.has_errors() {
+        return Ok(FINDING);
+    }
+    if let (Some(model), false) = (&compiled.model, out.json) {
+        let permissions: usize = model.types.iter().map(|ty| ty.permissions.len()).sum();
+        out.line(&format!(
+            "no mistakes: {} types, {permissions} permissions, {} tables with rules, {} tests",
+            model.types.len(),
+            model.rules.len(),
+            model.tests.len()
+        ))?;
+    }
+    Ok(0)
+}
+
+/// Shows findings: as JSON a list on one line, as text each with its line of the policy.
+pub(super) fn show_findings(out: Output, compiled: &Compiled, findings: &[Diagnostic]) -> Result<(), DbError> {
+    if out.json {
+        let list: Vec<JsonFinding> = findings.iter().map(|d| JsonFinding::new(d, &compiled.sources)).collect();
+        return out.json(&list);
+    }
+    for diagnostic in findings.iter().take(MOST_SHOWN) {
+        out.line(&finding_text(diagnostic, &compiled.sources))?;
+    }
+    if findings.len() > MOST_SHOWN {
+        out.line(&format!("and {} more", findings.len() - MOST_SHOWN))?;
+    }
+    Ok(())
+}
+
+/// `docs.authz:14:19: unknown type "person"; did you mean "user"? [AZ201]`, the line, and its part underlined.
+pub(super) fn finding_text(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
+    use unicode_width::UnicodeWidthStr;
+    let (start, end) = sources.places(diagnostic.span);
+    let file = sources.file(diagnostic.span.file);
+    let name = file.map_or("", |file| file.name.as_str());
+    let severity = match diagnostic.severity {
+        Severity::Error => String::new(),
+        other => format!("{}: ", other.word()),
+    };
+    let mut text = format!(
+        "{}:{}:{}: {severity}{} [{}]",
+        crate::text::line(name),
+        start.line,
+        start.column,
+        crate::text::line(&diagnostic.message),
+        diagnostic.code
+    );
+    let line = file.and_then(|file| file.text.lines().nth(start.line - 1)).unwrap_or("");
+    // A very long line says nothing at a glance.
+    if !line.is_empty() && line.chars().count() <= 400 {
+        let before: String = line.chars().take(start.column - 1).collect();
+        let length = if end.line == start.line { end.column.saturating_sub(start.column) } else { usize::MAX };
+        let under: String = line.chars().skip(start.column - 1).take(length).collect();
+        let tabs = |part: &str| crate::text::line(&part.replace('\t', "    ")).into_owned();
+        let width = tabs(&under).width().max(1);
+        text.push_str(&format!("\n    {}\n    {}{}", tabs(line), " ".repeat(tabs(&before).width()), "~".repeat(width)));
+    }
+    if let Some(help) = &diagnostic.help {
+        text.push_str(&format!("\n    {}", crate::text::line(help)));
+    }
+    text
+}

@@ -1,5 +1,6 @@
 //! Compiles the text beside the keys: one thread, and the newest text replaces any that waits.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -17,7 +18,7 @@ use crate::compiler::span::{FileId, SourceMap};
 #[derive(Debug)]
 struct Request {
     revision: u64,
-    name: String,
+    name: PathBuf,
     text: String,
 }
 
@@ -42,7 +43,7 @@ impl Compiler {
     }
 
     /// Compiles this text when the one before is done.
-    pub fn compile(&self, revision: u64, name: String, text: String) {
+    pub fn compile(&self, revision: u64, name: PathBuf, text: String) {
         // The thread ends only with the console.
         let _ = self.requests.send(Request { revision, name, text });
     }
@@ -61,7 +62,7 @@ fn work(receiver: &Receiver<Request>, sender: &mpsc::Sender<Message>) {
 }
 
 /// Compiles one text. A panic of the compiler is a failure to tell, never the end of the console and of unsaved text.
-pub fn outcome(revision: u64, name: &str, text: &str) -> Outcome {
+pub fn outcome(revision: u64, name: &Path, text: &str) -> Outcome {
     let began = Instant::now();
     let result = terminal::caught(|| compile(name, text));
     let seconds = began.elapsed().as_secs_f64();
@@ -79,8 +80,8 @@ pub fn outcome(revision: u64, name: &str, text: &str) -> Outcome {
     }
 }
 
-fn compile(name: &str, text: &str) -> (Vec<Finding>, Option<Emitted>) {
-    let compiled = crate::compiler::compile(name, text);
+fn compile(name: &Path, text: &str) -> (Vec<Finding>, Option<Emitted>) {
+    let compiled = crate::policy_file::compile_file(name, text);
     let findings = compiled.diagnostics.iter().map(|found| finding(&compiled.sources, found)).collect();
     (findings, None)
 }

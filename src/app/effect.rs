@@ -15,8 +15,8 @@ pub enum Effect {
     Compile {
         /// Its revision.
         revision: u64,
-        /// What it is called.
-        name: String,
+        /// Its file, or what it is called when it has none.
+        name: PathBuf,
         /// The text.
         text: String,
     },

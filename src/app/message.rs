@@ -28,8 +28,8 @@ pub enum Message {
     Loaded {
         /// Which.
         path: PathBuf,
-        /// Its text and what identifies it, or why not.
-        result: Result<(String, DiskStamp), String>,
+        /// Its text and what identifies it (nothing, when it is not there yet), or why not.
+        result: Result<(String, Option<DiskStamp>), String>,
     },
     /// A text that was not saved when the console ended last time.
     Recovered(String),

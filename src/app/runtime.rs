@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{Clear, ClearType};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::effect::Effect;
@@ -44,7 +46,8 @@ type Screen = Terminal<CrosstermBackend<std::io::Stdout>>;
 /// When there is no terminal, or it stops answering.
 pub async fn run(options: Options) -> anyhow::Result<Exit> {
     let environment = |name: &str| std::env::var(name).ok();
-    let theme = Theme::choose(options.theme.as_deref(), &environment).map_err(anyhow::Error::msg)?;
+    let wanted = options.theme.clone().or_else(|| environment("ROWDECK_THEME"));
+    let theme = Theme::choose(wanted.as_deref(), &environment).map_err(anyhow::Error::msg)?;
     let signals = Signals::listen()?;
     let guard = Guard::take()?;
     let result = Runtime::start(options, theme, signals)?.run().await;
@@ -69,8 +72,7 @@ struct Runtime {
 
 impl Runtime {
     fn start(options: Options, theme: Theme, signals: Signals) -> anyhow::Result<Self> {
-        let mut screen = Terminal::new(CrosstermBackend::new(std::io::stdout()))?;
-        screen.clear()?;
+        let screen = fresh_screen()?;
         let size = screen.size()?;
         let (sender, messages) = mpsc::channel(1024);
         let target = options.target.as_ref();
@@ -216,7 +218,7 @@ impl Runtime {
         match effect {
             Effect::Suspend => self.suspend()?,
             Effect::Redraw => {
-                self.screen.clear()?;
+                self.screen = fresh_screen()?;
                 (self.changed, self.at_once) = (true, true);
             }
             Effect::NextTheme => {
@@ -243,11 +245,18 @@ impl Runtime {
 
     fn suspend(&mut self) -> anyhow::Result<()> {
         terminal::suspend()?;
-        self.screen.clear()?;
+        self.screen = fresh_screen()?;
         let size = self.screen.size()?;
         (self.changed, self.at_once) = (true, true);
         self.message(Message::Resize(size.width, size.height))
     }
+}
+
+/// An emptied terminal that the next draw fills whole. `Terminal::clear` would ask the terminal for its cursor and wait
+/// for the answer, which on a slow link or a dumb terminal never comes in time.
+fn fresh_screen() -> std::io::Result<Screen> {
+    execute!(std::io::stdout(), Clear(ClearType::All))?;
+    Terminal::new(CrosstermBackend::new(std::io::stdout()))
 }
 
 /// Reads keys in a thread of its own, because reading a terminal blocks. The thread ends with the terminal or with us.

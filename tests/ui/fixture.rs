@@ -51,7 +51,7 @@ impl Console {
 
     pub fn load(&mut self) {
         let stamp = DiskStamp { bytes: 1, modified: 1 };
-        self.send(Message::Loaded { path: PathBuf::from("/p/docs.authz"), result: Ok((POLICY.into(), stamp)) });
+        self.send(Message::Loaded { path: PathBuf::from("/p/docs.authz"), result: Ok((POLICY.into(), Some(stamp))) });
     }
 
     pub fn send(&mut self, message: Message) {

@@ -171,7 +171,7 @@ fn the_real_compiler_shows_a_mistake_under_its_line_and_clears_it() {
     let mut console = Console::connected(100, 30);
     let compile = |console: &mut Console| {
         let text = console.model.policy.text();
-        let outcome = rowdeck::app::compile::outcome(console.model.policy.revision, "docs.authz", &text);
+        let outcome = rowdeck::app::compile::outcome(console.model.policy.revision, "docs.authz".as_ref(), &text);
         console.send(Message::Compiled(Box::new(outcome)));
     };
     compile(&mut console);
@@ -261,7 +261,7 @@ fn an_answer_to_an_older_question_is_dropped() {
 fn an_older_compile_never_replaces_a_newer_one() {
     let mut console = Console::connected(80, 24);
     console.compiled(vec![mistake()], None);
-    let mut old = rowdeck::app::compile::outcome(0, "x", "");
+    let mut old = rowdeck::app::compile::outcome(0, "x".as_ref(), "");
     old.findings.clear();
     console.send(Message::Compiled(Box::new(old)));
     assert_eq!(console.model.policy.counts().0, 1);

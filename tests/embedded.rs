@@ -149,3 +149,29 @@ async fn a_statement_is_cancelled_from_outside() {
     drop(session);
     server.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_wrong_or_missing_password_is_said_and_not_shown() {
+    let mut server = Server::start_throwaway(None).await.unwrap();
+    let admin = Session::open(&server.target("postgres", "postgres")).await.unwrap();
+    let hba: String = admin.client.query_one("SHOW hba_file", &[]).await.unwrap().get(0);
+    let rules = std::fs::read_to_string(&hba).unwrap();
+    std::fs::write(&hba, format!("local all ann scram-sha-256\n{rules}")).unwrap();
+    admin.client.batch_execute("CREATE ROLE ann LOGIN PASSWORD 'right'; SELECT pg_reload_conf()").await.unwrap();
+    let mut target = server.target("ann", "postgres");
+    // The reload reaches the server's children a moment later.
+    let missing = loop {
+        match Session::open(&target).await {
+            Err(error) => break error.to_string(),
+            Ok(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+        }
+    };
+    assert!(missing.starts_with("role \"ann\" needs a password"), "{missing}");
+    target.password = Some(rowdeck::db::secret::Secret::new("wr0ng"));
+    let wrong = Session::open(&target).await.unwrap_err().to_string();
+    assert!(wrong.starts_with("wrong password for role \"ann\"") && !wrong.contains("wr0ng"), "{wrong}");
+    target.password = Some(rowdeck::db::secret::Secret::new("right"));
+    assert_eq!(Session::open(&target).await.unwrap().info.role, "ann");
+    drop(admin);
+    server.stop().await.unwrap();
+}

@@ -6,8 +6,11 @@
 
 pub mod error;
 pub mod generate;
+pub mod histogram;
+pub mod live;
 pub mod load;
 pub mod random;
+pub mod schedule;
 
 /// The docs example's tables, as SQL. Run it as the role that will own them.
 pub const EXAMPLE_SCHEMA: &str = include_str!("../../examples/docs/schema.sql");

@@ -44,6 +44,11 @@ pub enum Command {
         /// The policy; rowdeck.toml's when left out
         policy: Option<PathBuf>,
     },
+    /// Print the SQL a policy becomes, in the order it is run; needs no database
+    Sql {
+        /// The policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+    },
     /// Run the policy's tests on the database
     Test {
         /// The policy; rowdeck.toml's when left out
@@ -51,6 +56,32 @@ pub enum Command {
     },
     /// May somebody do something? Exit code 0 for yes, 1 for no
     Can {
+        /// The object's type
+        #[arg(value_name = "TYPE")]
+        ty: String,
+        /// The object's id
+        id: String,
+        /// The permission
+        permission: String,
+        /// Who asks
+        #[command(flatten)]
+        who: As,
+    },
+    /// Who holds a permission on an object
+    Who {
+        /// The object's type
+        #[arg(value_name = "TYPE")]
+        ty: String,
+        /// The object's id
+        id: String,
+        /// The permission
+        permission: String,
+        /// Print at most so many
+        #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        limit: u32,
+    },
+    /// Why somebody holds a permission on an object, or what is missing. Exit code as for `can`
+    Why {
         /// The object's type
         #[arg(value_name = "TYPE")]
         ty: String,

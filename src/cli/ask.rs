@@ -30,6 +30,47 @@ pub async fn can(global: &Global, out: Output, who: &As, ty: &str, id: &str, per
     Ok(if yes { 0 } else { FINDING })
 }
 
+/// `rowdeck who`.
+pub async fn who(global: &Global, out: Output, ty: &str, id: &str, permission: &str, limit: u32) -> Ended {
+    let session = targets::session(global).await?;
+    let model = model_in_force(&session).await?;
+    let page = Inspector::new(&session.client, &model).who(ty, id, permission, limit).await?;
+    for row in &page.rows {
+        if out.json {
+            out.json(row)?;
+        } else {
+            out.line(&named(&format!("{} {}", row.ty, row.id), row.label.as_deref()))?;
+        }
+    }
+    if page.after.is_some() {
+        note(&format!("the first {} of more", crate::text::count(limit.into())));
+    }
+    Ok(if page.rows.is_empty() { FINDING } else { 0 })
+}
+
+/// `rowdeck why`.
+pub async fn why(global: &Global, out: Output, who: &As, ty: &str, id: &str, permission: &str) -> Ended {
+    let principal = Principal::parse(&who.principal)?;
+    let session = targets::session(global).await?;
+    let model = model_in_force(&session).await?;
+    let why = Inspector::new(&session.client, &model).why(&principal, ty, id, permission).await?;
+    if out.json {
+        out.json(&why)?;
+    } else {
+        for line in why.lines() {
+            out.line(&line)?;
+        }
+    }
+    Ok(if why.allowed { 0 } else { FINDING })
+}
+
+/// A thing and, set apart by a tab, its name.
+fn named(what: &str, label: Option<&str>) -> String {
+    let label = label.map_or_else(String::new, |label| format!("\t{}", crate::text::line(label)));
+    // A tab is ours to write; within names it was taken out.
+    format!("{}{label}", crate::text::line(what.trim_end()))
+}
+
 /// `rowdeck perms`.
 pub async fn perms(global: &Global, out: Output, who: &As, ty: &str, id: &str) -> Ended {
     let principal = Principal::parse(&who.principal)?;
@@ -90,9 +131,7 @@ async fn pages(
             if out.json {
                 out.json(row)?;
             } else {
-                let label =
-                    row.label.as_deref().map_or_else(String::new, |label| format!("\t{}", crate::text::line(label)));
-                out.line(&format!("{}{label}", crate::text::line(&row.id)))?;
+                out.line(&named(&row.id, row.label.as_deref()))?;
             }
         }
         left = left.saturating_sub(u32::try_from(page.rows.len()).unwrap_or(u32::MAX));

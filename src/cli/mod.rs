@@ -100,9 +100,16 @@ async fn open_console(target: Option<Target>, policy: Option<PathBuf>) -> Result
 async fn act(global: &Global, out: Output, command: Command) -> Ended {
     match command {
         Command::Check { policy } => policy::check(global, out, policy.as_deref()),
+        Command::Sql { policy } => policy::sql(global, out, policy.as_deref()),
         Command::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
         Command::Can { ty, id, permission, who } => {
             interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await
+        }
+        Command::Who { ty, id, permission, limit } => {
+            interruptible(ask::who(global, out, &ty, &id, &permission, limit)).await
+        }
+        Command::Why { ty, id, permission, who } => {
+            interruptible(ask::why(global, out, &who, &ty, &id, &permission)).await
         }
         Command::Perms { ty, id, who } => interruptible(ask::perms(global, out, &who, &ty, &id)).await,
         Command::List { ty, permission, who, after, limit } => {

@@ -18,9 +18,10 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes one line of text to stdout. The text is made safe first; its line ends stay.
+    /// Writes one line of text to stdout. The text is made safe first; its line ends and tabs stay.
     pub fn line(self, words: &str) -> Result<(), DbError> {
-        write_out(&format!("{}\n", text::block(words)))
+        let fields: Vec<_> = words.split('\t').map(text::block).collect();
+        write_out(&format!("{}\n", fields.join("\t")))
     }
 
     /// Writes a value as one line of JSON to stdout.

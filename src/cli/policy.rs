@@ -9,6 +9,9 @@ use super::output::Output;
 use super::{Ended, FINDING, targets};
 use crate::compiler::Compiled;
 use crate::compiler::diagnostic::{Diagnostic, Severity};
+use crate::compiler::emit::emit;
+use crate::compiler::model::Model;
+use crate::compiler::objects::Emitted;
 use crate::compiler::span::SourceMap;
 use crate::db::error::DbError;
 use crate::policy_file::PolicyFile;
@@ -74,6 +77,59 @@ pub fn check(_: &Global, out: Output, policy: Option<&Path>) -> Ended {
         ))?;
     }
     Ok(0)
+}
+
+/// `rowdeck sql`.
+pub fn sql(_: &Global, out: Output, policy: Option<&Path>) -> Ended {
+    let file = PolicyFile::read(&targets::policy_path(policy)?)?;
+    let Some(ready) = ready(out, &file)? else { return Ok(FINDING) };
+    if out.json {
+        let list: Vec<JsonObject<'_>> = ready
+            .emitted
+            .objects
+            .iter()
+            .map(|object| JsonObject { kind: object.kind.word(), name: &object.name, sql: &object.sql })
+            .collect();
+        out.json(&list)?;
+        return Ok(0);
+    }
+    for object in &ready.emitted.objects {
+        out.raw(&format!("-- {} {}\n{};\n\n", object.kind.word(), object.name, object.sql))?;
+    }
+    Ok(0)
+}
+
+#[derive(Serialize)]
+struct JsonObject<'a> {
+    kind: &'static str,
+    name: &'a str,
+    sql: &'a str,
+}
+
+/// A policy that compiles, with what it becomes.
+pub(super) struct Ready {
+    /// Its sources and findings.
+    pub(super) compiled: Compiled,
+    /// What it means.
+    pub(super) model: Model,
+    /// What it becomes.
+    pub(super) emitted: Emitted,
+}
+
+/// Compiles a policy; shows the mistakes and gives `None` when it has any.
+pub(super) fn ready(out: Output, file: &PolicyFile) -> Result<Option<Ready>, DbError> {
+    let compiled = file.compile();
+    let Some(model) = compiled.model.clone() else {
+        show_findings(out, &compiled, &compiled.diagnostics)?;
+        return Ok(None);
+    };
+    match emit(&model) {
+        Ok(emitted) => Ok(Some(Ready { compiled, model, emitted })),
+        Err(diagnostics) => {
+            show_findings(out, &compiled, &diagnostics)?;
+            Ok(None)
+        }
+    }
 }
 
 /// Shows findings: as JSON a list on one line, as text each with its line of the policy.

@@ -1,6 +1,10 @@
 //! Mistakes and lints as data: a stable code, a place, words, and what to do.
 
-use super::span::Span;
+use super::span::{SourceMap, Span};
+
+mod render;
+
+pub use render::{Finding, printable};
 
 /// A stable code such as `AZ201`, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,5 +73,14 @@ impl Diagnostic {
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+    /// For a terminal: `FILE:LINE:COLUMN: message [CODE]`, the line, and its span underlined.
+    pub fn render(&self, sources: &SourceMap) -> String {
+        render::terminal(self, sources)
+    }
+
+    /// For programs: everything about it as plain data.
+    pub fn finding(&self, sources: &SourceMap) -> Finding {
+        Finding::new(self, sources)
     }
 }

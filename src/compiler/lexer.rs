@@ -11,6 +11,10 @@ use nom::{IResult, Parser};
 use super::span::{FileId, Span};
 use super::sql;
 
+mod highlight;
+
+pub use highlight::{TokenClass, highlight};
+
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {

@@ -2,6 +2,7 @@
 //! and nothing here knows a terminal, a runtime or a database driver.
 
 pub mod ast;
+pub mod codes;
 pub mod diagnostic;
 pub mod emit;
 pub mod graph;
@@ -9,8 +10,10 @@ pub mod ident;
 pub mod include;
 pub mod layout;
 pub mod lexer;
+pub mod lint;
 pub mod model;
 pub mod objects;
+pub mod outline;
 pub mod parser;
 pub mod resolve;
 pub mod span;
@@ -20,7 +23,7 @@ pub mod suggest;
 use diagnostic::{Diagnostic, Severity};
 use include::{Loader, NoFiles};
 use model::Model;
-use span::SourceMap;
+use span::{FileId, SourceMap, Span};
 
 /// What compiling a policy gives.
 #[derive(Debug, Clone)]
@@ -49,7 +52,28 @@ pub fn compile(name: &str, text: &str) -> Compiled {
 
 /// Compiles a policy and the files it includes.
 pub fn compile_with(name: &str, text: &str, loader: &dyn Loader) -> Compiled {
-    let (sources, ast, mut diagnostics) = include::parse_all(name, text, loader);
+    compile_after(Vec::new(), name, text, loader)
+}
+
+/// Compiles a policy as it was read, which may not be UTF-8: that is a mistake like any other, reported in its place.
+pub fn compile_bytes(name: &str, bytes: &[u8], loader: &dyn Loader) -> Compiled {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => compile_with(name, text, loader),
+        Err(error) => {
+            // The text before the first wrong byte is the same in both, so that byte's place is right.
+            let at = error.valid_up_to();
+            let span = Span::new(FileId::default(), at, at + char::REPLACEMENT_CHARACTER.len_utf8());
+            let byte = bytes.get(at).copied().unwrap_or_default();
+            let message = format!("the byte {byte:#04x} is not UTF-8 text");
+            let wrong = Diagnostic::error(101, span, message);
+            compile_after(vec![wrong], name, &String::from_utf8_lossy(bytes), loader)
+        }
+    }
+}
+
+fn compile_after(mut diagnostics: Vec<Diagnostic>, name: &str, text: &str, loader: &dyn Loader) -> Compiled {
+    let (sources, ast, mut found) = include::parse_all(name, text, loader);
+    diagnostics.append(&mut found);
     let (model, mut found) = resolve::resolve(&ast);
     diagnostics.append(&mut found);
     diagnostics.sort_by_key(|d| (d.span.file.0, d.span.start, d.code));

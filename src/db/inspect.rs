@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 use super::as_role::{self, Principal};
 use super::connect::Session;
 use super::error::DbError;
+use super::why::Why;
 use crate::compiler::ident::Ident;
 use crate::compiler::model::{Model, TypeDef};
 
@@ -82,7 +83,7 @@ impl<'a> Inspector<'a> {
     pub async fn perms(&self, who: &Principal, ty: &str, id: &str) -> Result<Vec<String>, DbError> {
         self.type_named(ty)?;
         self.as_principal(who, async {
-            let rows = self.client.query("SELECT p::text FROM authz.perms($1::text, $2::text) p", &[&ty, &id]).await?;
+            let rows = self.client.query("SELECT unnest(authz.perms($1::text, $2::text))", &[&ty, &id]).await?;
             rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
         })
         .await
@@ -123,6 +124,48 @@ impl<'a> Inspector<'a> {
         let def = self.type_named(ty)?;
         let label = self.label_column(def).await?;
         self.in_transaction(self.rows(def, label.as_ref(), after, limit)).await
+    }
+
+    /// Who holds `permission` on the object, at most `limit` of them; `after` is `Some` when there are more. People of
+    /// the user type carry their rows' names; `anyone` and `everyone` (who is signed in) are types of their own.
+    pub async fn who(&self, ty: &str, id: &str, permission: &str, limit: u32) -> Result<Page, DbError> {
+        self.check_permission(ty, permission)?;
+        let Some(user) = self.model.ty(self.model.user) else { return Err(DbError::NoPolicy(String::new())) };
+        let label = self.label_column(user).await?;
+        // The people are cut before their rows are joined, so that only so many rows are read.
+        let asked = format!(
+            "SELECT w.subject_kind, w.subject_id, {}
+             FROM (SELECT * FROM authz.who($1::text, $2::text, $3::text) LIMIT {}) w
+             LEFT JOIN {} AS t ON w.subject_kind = $4 AND {} = w.subject_id
+             ORDER BY w.subject_kind <> $4 DESC, length(w.subject_id), w.subject_id",
+            label_text(label.as_ref()),
+            limit.saturating_add(1),
+            user.table,
+            key_text(user)
+        );
+        let rows = self
+            .in_transaction(async { Ok(self.client.query(&asked, &[&ty, &id, &permission, &user.name]).await?) })
+            .await?;
+        let rows = rows
+            .iter()
+            .map(|row| Ok(Named { ty: row.try_get(0)?, id: row.try_get(1)?, label: row.try_get(2)? }))
+            .collect::<Result<Vec<_>, DbError>>()?;
+        Ok(page(rows, limit))
+    }
+
+    /// Why `who` holds `permission` on the object, or what is missing.
+    pub async fn why(&self, who: &Principal, ty: &str, id: &str, permission: &str) -> Result<Why, DbError> {
+        self.check_permission(ty, permission)?;
+        self.in_transaction(async {
+            // As ourselves, not as the app role: it answers for whoever is signed in, and shows rows that only the
+            // operator may see.
+            as_role::sign_in(self.client, who).await?;
+            let asked = "SELECT authz.explain($1::text, $2::text, $3::text)";
+            let row = self.client.query_one(asked, &[&ty, &id, &permission]).await?;
+            let answer: serde_json::Value = row.try_get(0)?;
+            serde_json::from_value(answer).map_err(|e| DbError::Unexpected(format!("authz.explain: {e}")))
+        })
+        .await
     }
 
     /// The object's row, with the session's own rights; `None` when there is no such row.

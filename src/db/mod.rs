@@ -18,3 +18,4 @@ pub mod secret;
 pub mod server_info;
 pub mod target;
 pub mod tls;
+pub mod why;

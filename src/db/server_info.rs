@@ -4,7 +4,7 @@
 use tokio_postgres::Client;
 
 use super::error::DbError;
-use super::target::Target;
+use super::target::{Target, TlsMode};
 use super::tls::TlsState;
 
 /// The oldest server we work with, as `server_version_num` counts.
@@ -126,8 +126,13 @@ impl ServerInfo {
             read_only: row.try_get("read_only")?,
             development: false,
             policy: None,
-            // Under `prefer` the server may have declined.
-            tls: if row.try_get("ssl")? || tls == TlsState::Socket { tls } else { TlsState::Plain },
+            // Under `prefer` the server may have declined. Otherwise there was no session without what we asked for; a
+            // pooler in between may have another opinion of its own connection.
+            tls: if target.tls == TlsMode::Prefer && tls == TlsState::Unverified && !row.try_get::<_, bool>("ssl")? {
+                TlsState::Plain
+            } else {
+                tls
+            },
             backend_pid: row.try_get("pid")?,
         };
         if row.try_get("sees_versions")? {

@@ -1,3 +1,207 @@
-//! From the model to SQL.
+//! From the model to SQL: tables, index upkeep, views, functions, row-level security.
+//!
+//! A reader's way through: [`logic`] simplifies expressions; `check` writes one as a condition on a row, in one of two
+//! forms; `relations` and `permissions` turn each name into a view and a set; `rules` turns them into policies; `api`,
+//! `share_api`, `who` and `why` are the functions of schema `authz`; [`graph`] is the ancestor index.
 
+mod api;
+mod check;
+mod condition;
+mod context;
+mod describe;
 pub mod graph;
+pub mod logic;
+mod names;
+mod permissions;
+mod relations;
+mod rules;
+mod share_api;
+mod shares;
+mod views;
+mod who;
+mod why;
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+
+use crate::compiler::diagnostic::Diagnostic;
+use crate::compiler::model::{Expr, GraphId, Model, RelId, Target, TypeId};
+use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
+
+use context::{Emit, Policy, not_built};
+use views::Made;
+
+/// Objects in one cluster of the ancestor index, at most. Tests also run at 2 and 3.
+pub const CLUSTER_SIZE: u32 = 256;
+
+/// The runtime that does not depend on the policy: name and SQL, to be run in this order, safe to run again.
+pub fn runtime() -> &'static [(&'static str, &'static str)] {
+    &[
+        ("schemas", include_str!("../../../sql/10_schemas.sql")),
+        ("session", include_str!("../../../sql/20_session.sql")),
+        ("refusals", include_str!("../../../sql/30_refusals.sql")),
+    ]
+}
+
+/// Everything `model` becomes in the database.
+///
+/// # Errors
+/// What this release does not build, each with its line; nothing is emitted then.
+pub fn emit(model: &Model) -> Result<Emitted, Vec<Diagnostic>> {
+    emit_with(model, CLUSTER_SIZE)
+}
+
+/// The same with clusters of at most `cluster_size` objects.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_with(model: &Model, cluster_size: u32) -> Result<Emitted, Vec<Diagnostic>> {
+    let mut emitted = Vec::new();
+    for at in 0..model.graphs.len() {
+        let made = graph::emit_graph(model, GraphId(at), cluster_size)?;
+        emitted.push(made);
+    }
+    let mut upkeep = graph::emit_verify(&emitted);
+    let mut graphs = Vec::new();
+    for made in emitted {
+        graphs.push(made.tables);
+        upkeep.extend(made.objects);
+    }
+    let policy = Policy { model, graphs };
+    emit_policy(&policy, upkeep).map_err(|diagnostic| vec![diagnostic])
+}
+
+fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
+    let mut made = Made::default();
+    policy.api_objects(&mut made)?;
+    for at in 0..policy.model.types.len() {
+        policy.relation_objects(TypeId(at), &mut made)?;
+        policy.permission_objects(TypeId(at), &mut made)?;
+    }
+    for (ty, relation, targets) in followed(policy.model) {
+        policy.followed_objects(ty, relation, &targets, &mut made)?;
+    }
+    let shares = policy.shares()?;
+    policy.share_api(&shares, &mut made)?;
+    policy.who_objects(&mut made)?;
+    policy.why_objects(&mut made)?;
+
+    let mut rules = Vec::new();
+    let mut tables = Vec::new();
+    for table in &policy.model.rules {
+        let (objects, governed) = policy.rule_objects(table, &mut made)?;
+        rules.extend(objects);
+        tables.push(governed);
+    }
+
+    let mut objects = policy.share_tables(&shares)?;
+    objects.extend(upkeep);
+    objects.extend(policy.share_upkeep(&shares)?);
+    objects.sort_by_key(|object| object.phase);
+    objects.append(&mut made.functions);
+    objects.extend(made.view_objects()?);
+    objects.extend(grants(policy, &made));
+    objects.extend(rules);
+    unique_names(&objects)?;
+    let digest = digest(&objects);
+    Ok(Emitted { objects, graphs: policy.graphs.clone(), tables, digest })
+}
+
+/// The relations to objects that some expression follows, with what it asks for there.
+fn followed(model: &Model) -> Vec<(TypeId, RelId, Vec<(TypeId, Target)>)> {
+    let mut found = Vec::new();
+    let mut collect = |ty: TypeId, expr: &Expr| {
+        let mut stack = vec![expr];
+        while let Some(next) = stack.pop() {
+            match next {
+                Expr::Or(parts) | Expr::And(parts) => stack.extend(parts),
+                Expr::Not(inner) => stack.push(inner),
+                Expr::Follow { relation, targets, .. } => {
+                    let entry = (ty, *relation, targets.clone());
+                    if !found.contains(&entry) {
+                        found.push(entry);
+                    }
+                }
+                _ => {}
+            }
+        }
+    };
+    for (at, def) in model.types.iter().enumerate() {
+        for permission in &def.permissions {
+            collect(TypeId(at), &permission.expr);
+        }
+    }
+    for table in &model.rules {
+        for rule in &table.rules {
+            collect(table.ty, &rule.expr);
+        }
+    }
+    found
+}
+
+/// What the app role may touch: the API, the views of its own ids, and the functions those call as it.
+fn grants(policy: &Policy<'_>, made: &Made) -> Vec<Object> {
+    let role = &policy.model.app_role;
+    let mut schemas: BTreeSet<String> = policy.model.types.iter().map(|ty| ty.table.schema.to_string()).collect();
+    schemas.extend(["authz".to_owned(), names::GEN.to_owned()]);
+    let schemas: Vec<String> = schemas.into_iter().collect();
+    let mut statements = vec![
+        ("authz_int: functions", format!("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {} FROM PUBLIC", names::INT)),
+        ("authz_gen: functions", format!("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {} FROM PUBLIC", names::GEN)),
+        ("authz: functions", "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA authz FROM PUBLIC".to_owned()),
+        ("schemas", format!("GRANT USAGE ON SCHEMA {} TO {role}", schemas.join(", "))),
+        ("authz_int.refuse", format!("GRANT EXECUTE ON FUNCTION authz_int.refuse(text, text, text) TO {role}")),
+        ("authz.ctx", format!("GRANT EXECUTE ON FUNCTION authz.ctx(text) TO {role}")),
+    ];
+    let functions: Vec<String> =
+        made.callable.iter().map(|name| if name.ends_with(')') { name.clone() } else { format!("{name}()") }).collect();
+    if !functions.is_empty() {
+        statements.push(("functions", format!("GRANT EXECUTE ON FUNCTION {} TO {role}", functions.join(", "))));
+    }
+    if !made.views.is_empty() {
+        let views: Vec<&str> = made.views.iter().map(|view| view.name.as_str()).collect();
+        statements.push(("views", format!("GRANT SELECT ON {} TO {role}", views.join(", "))));
+    }
+    statements
+        .into_iter()
+        .map(|(name, sql)| Object {
+            kind: ObjectKind::Grant,
+            name: format!("{role}: {name}"),
+            sql,
+            locks: Vec::new(),
+            phase: Phase::Functions,
+            graph: None,
+        })
+        .collect()
+}
+
+/// Two objects of one kind and name would silently replace each other.
+fn unique_names(objects: &[Object]) -> Emit<()> {
+    let mut seen = BTreeSet::new();
+    for object in objects {
+        if !seen.insert((object.kind, object.name.as_str())) {
+            return Err(not_built(
+                Default::default(),
+                format!(
+                    "two generated objects would both be called {}; rename one relation or permission",
+                    object.name
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn digest(objects: &[Object]) -> String {
+    let mut hash = Sha256::new();
+    for (_, sql) in runtime() {
+        hash.update(sql.as_bytes());
+        hash.update([0]);
+    }
+    for object in objects {
+        hash.update(object.sql.as_bytes());
+        hash.update([0]);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

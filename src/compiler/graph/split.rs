@@ -255,31 +255,31 @@ const NOT_THE_SAME: [&str; 32] = [
 fn check_condition(condition: &Condition) -> Option<Diagnostic> {
     let pieces: Vec<Piece<'_>> = meaningful(&condition.sql).collect();
     let next = |at: usize| pieces.get(at + 1);
+    let reads = pieces.iter().any(|piece| piece.is_word("select"));
     for (at, piece) in pieces.iter().enumerate().filter(|(_, p)| p.kind == PieceKind::Word) {
         let word = piece.text.to_lowercase();
         let qualifies = next(at).is_some_and(|p| p.is_punctuation("."));
         let qualified = at > 0 && pieces.get(at - 1).is_some_and(|p| p.is_punctuation("."));
         if qualifies && word == "authz" {
-            return Some(varies(condition, "authz's functions depend on who asks"));
+            return Some(varies(condition, "authz's functions"));
         }
-        if !qualified && NOT_THE_SAME.contains(&word.as_str()) && (!qualifies) {
-            return Some(varies(condition, &format!("{word} is not the same for everyone at any time")));
-        }
-        if word == "select" {
-            let message = "an inheritance condition that reads other tables is not built yet";
-            return Some(Diagnostic::error(NOT_BUILT, condition.span, message));
+        if !qualified && !qualifies && NOT_THE_SAME.contains(&word.as_str()) {
+            return Some(varies(condition, &word));
         }
         let called = next(at).is_some_and(|p| p.is_punctuation("("));
-        if called && !NOT_FUNCTIONS.contains(&word.as_str()) {
+        if called && !reads && !NOT_FUNCTIONS.contains(&word.as_str()) {
             let message = format!("an inheritance condition that calls a function is not built yet: {}", piece.text);
             return Some(Diagnostic::error(NOT_BUILT, condition.span, message));
         }
     }
-    None
+    reads.then(|| {
+        let message = "an inheritance condition that reads other tables is not built yet";
+        Diagnostic::error(NOT_BUILT, condition.span, message)
+    })
 }
 
-fn varies(condition: &Condition, why: &str) -> Diagnostic {
-    let message = format!("what limits inheritance must be the same for everyone at any time, and {why}");
+fn varies(condition: &Condition, what: &str) -> Diagnostic {
+    let message = format!("what limits inheritance must be the same for everyone at any time, unlike {what}");
     Diagnostic::error(305, condition.span, message)
 }
 

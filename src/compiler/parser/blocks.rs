@@ -213,8 +213,8 @@ fn run(input: Tokens<'_>) -> Parsed<'_, StepKind> {
             Ok((rest, StepKind::Run(who, verb.text == "allowed", statement)))
         }
         "sees" => {
-            let (next, number) = kind(TokenKind::Number, "how many rows")(after)?;
-            let Ok(rows) = number.text.parse() else { return after.fail("how many rows") };
+            let (next, number) = kind(TokenKind::Number, "a number of rows")(after)?;
+            let Ok(rows) = number.text.parse() else { return after.fail("a number of rows") };
             let (rest, statement) = statement(next)?;
             Ok((rest, StepKind::Sees(who, rows, statement)))
         }

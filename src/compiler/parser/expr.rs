@@ -19,6 +19,9 @@ pub(super) fn expression(input: Tokens<'_>) -> Expr {
         Some(token) if token.kind == TokenKind::Close => {
             rest.fail("an \"or\" or \"and\" (this parenthesis closes nothing)").map(|(_, e)| e)
         }
+        Some(token) if token.kind == TokenKind::Dot => rest
+            .fail("\"or\", \"and\" or the end of the line (following goes one step; name a permission there that goes on)")
+            .map(|(_, e)| e),
         Some(_) => rest.fail("\"or\", \"and\" or the end of the line").map(|(_, e)| e),
     });
     match whole {
@@ -107,7 +110,7 @@ fn leaf(input: Tokens<'_>) -> Parsed<'_, Expr> {
         (TokenKind::Sql, _) => Ok((rest, Expr::Sql(sql_of(token)))),
         (TokenKind::Word, "or" | "and") => input.fail(expected),
         (TokenKind::Word, _) if at(rest, TokenKind::Dot) => {
-            let (rest, target) = name("what to ask there, such as parent.view")(rest.take_from(1))?;
+            let (rest, target) = name("what to ask there, as in parent.view")(rest.take_from(1))?;
             Ok((rest, Expr::Follow(spanned(token), target)))
         }
         (TokenKind::Word, "signed_in") => Ok((rest, Expr::SignedIn(token.span))),

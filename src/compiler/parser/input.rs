@@ -31,7 +31,25 @@ pub(super) type Parsed<'a, O> = IResult<Tokens<'a>, O, Mistake<'a>>;
 pub(super) struct Mistake<'a> {
     at: Span,
     found: Option<Token<'a>>,
-    expected: &'static str,
+    expected: Expected,
+}
+
+/// What was expected.
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    /// Something, in words.
+    Described(&'static str),
+    /// This word itself.
+    Word(&'static str),
+}
+
+impl std::fmt::Display for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Expected::Described(words) => f.write_str(words),
+            Expected::Word(word) => write!(f, "\"{word}\""),
+        }
+    }
 }
 
 impl<'a> Tokens<'a> {
@@ -61,7 +79,7 @@ impl<'a> Tokens<'a> {
 
     pub(super) fn mistake(&self, expected: &'static str) -> Mistake<'a> {
         let found = self.peek();
-        Mistake { at: found.map_or(self.end, |t| t.span), found, expected }
+        Mistake { at: found.map_or(self.end, |t| t.span), found, expected: Expected::Described(expected) }
     }
 
     /// A mistake here that no other alternative can mend.
@@ -144,7 +162,11 @@ fn unclosed(text: &str) -> String {
         Some(quote) => (quote, quote),
         None => ('"', '"'),
     };
-    format!("this {open} is never closed by a {close}")
+    if open == close {
+        format!("this {open} has no second {close} on its line")
+    } else {
+        format!("this {open} is never closed by a {close}")
+    }
 }
 
 /// Found text as it appears in a message: quoted and of bounded length.
@@ -169,7 +191,7 @@ pub(super) fn kind<'a>(kind: TokenKind, expected: &'static str) -> impl Fn(Token
 pub(super) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Token<'a>> {
     move |input| match input.peek() {
         Some(token) if token.kind == TokenKind::Word && token.text == word => Ok((input.take_from(1), token)),
-        _ => Err(Err::Error(input.mistake(word))),
+        _ => Err(Err::Error(Mistake { expected: Expected::Word(word), ..input.mistake(word) })),
     }
 }
 

@@ -89,8 +89,8 @@ pub(super) fn member(input: Tokens<'_>) -> Option<Member> {
     if !at(rest, TokenKind::Colon) {
         input.report(no_colon(first, rest));
         // What it was going to be called is known all the same, unless the line is something else entirely.
-        return at(rest, TokenKind::Equals)
-            .then(|| Member::Relation(RelationDecl { name: spanned(first), body: None, span }));
+        let relation = rest.iter_elements().any(|t| t.kind == TokenKind::Equals || t.text == "shared");
+        return relation.then(|| Member::Relation(RelationDecl { name: spanned(first), body: None, span }));
     }
     let body = recover(rest.take_from(1), 103, relation_body).map(|(_, body)| body);
     Some(Member::Relation(RelationDecl { name: spanned(first), body, span }))

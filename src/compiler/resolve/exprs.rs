@@ -263,8 +263,7 @@ impl Resolver<'_> {
             _ => (self.owns_roles(&def.name), "the type that owns roles"),
         };
         if asked {
-            let message =
-                format!("the run time does not ask for \"{}\" yet: what it allows is not built yet", permission.name);
+            let message = format!("what \"{}\" allows at run time is not built yet", permission.name);
             return Diagnostic::error(super::NOT_BUILT, permission.span, message);
         }
         let message = format!("nothing asks for \"{}\" of {}; it belongs on {place}", permission.name, def.name);

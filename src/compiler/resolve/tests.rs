@@ -148,7 +148,8 @@ impl<'p> Resolver<'p> {
         let near = suggest::nearest(name, all.iter().copied());
         let hint = match (near, all.is_empty()) {
             (None, true) => String::new(),
-            _ => suggest::or_list(near, "given so far are", &all),
+            (Some(near), _) => format!("; did you mean \"${near}\"?"),
+            (None, false) => suggest::or_list(None, "given so far are", &all),
         };
         self.error(501, span, format!("${name} is not given before this line{hint}"));
     }

@@ -1,0 +1,256 @@
+//! An expression as an SQL condition on one row.
+//!
+//! Every text made here is true where the expression holds and false or NULL where it does not; only `not` turns NULL
+//! into true, through IS NOT TRUE. So a condition that is NULL holds nothing, whatever stands around it.
+
+use std::collections::BTreeSet;
+
+use crate::compiler::model::{Condition, Expr, Place, RelId, Source, Subject, Target, TypeId};
+
+use super::condition;
+use super::context::{Emit, Form, Policy, Scope, not_built};
+use super::logic;
+use super::names;
+
+impl Policy<'_> {
+    /// The condition under which `expr` holds on the scope's row.
+    pub fn check(&self, scope: &mut Scope, expr: &Expr) -> Emit<String> {
+        match expr {
+            Expr::Or(_) | Expr::Permission(..) => {
+                let terms = logic::row_terms(self.model, scope.ty, expr);
+                self.any_of(scope, &terms)
+            }
+            Expr::And(parts) => {
+                let parts: Vec<String> = parts.iter().map(|part| self.check(scope, part)).collect::<Emit<_>>()?;
+                Ok(format!("({})", parts.join(" AND ")))
+            }
+            Expr::Not(inner) => Ok(format!("(({}) IS NOT TRUE)", self.check(scope, inner)?)),
+            Expr::Relation(relation, _) => self.check_relation(scope, *relation),
+            Expr::Follow { relation, targets, .. } => self.check_follow(scope, *relation, targets),
+            Expr::SignedIn(_) => Ok(format!("({} IS NOT NULL)", scope.me())),
+            Expr::Anyone(_) => Ok("true".to_owned()),
+            Expr::Nobody(_) => Ok("false".to_owned()),
+            Expr::Sql(condition) => on_row(condition, &scope.row),
+        }
+    }
+
+    /// Any of `terms`, cheapest first.
+    pub fn any_of(&self, scope: &mut Scope, terms: &[Expr]) -> Emit<String> {
+        let pairs: Vec<_> = (0..terms.len()).map(|at| self.guarded_pair(scope.ty, terms, at)).collect();
+        let guarded: BTreeSet<usize> = pairs.iter().flatten().map(|(wide, ..)| *wide).collect();
+        let mut texts: Vec<(u8, String)> = Vec::new();
+        for (at, (term, pair)) in terms.iter().zip(&pairs).enumerate() {
+            if guarded.contains(&at) {
+                continue;
+            }
+            let text = self.check(scope, term)?;
+            texts.push(match pair {
+                // narrow or (wide and c), where narrow implies wide: one look-up a row instead of two.
+                Some((_, wide, condition)) => {
+                    let wide = self.check(scope, wide)?;
+                    let condition = on_row(condition, &scope.row)?;
+                    (3, format!("CASE WHEN {condition} THEN {wide} ELSE {text} END"))
+                }
+                None => (self.cost(scope.ty, term), text),
+            });
+        }
+        texts.sort_by_key(|(cost, _)| *cost);
+        Ok(match texts.as_slice() {
+            [] => "false".to_owned(),
+            [(_, one)] => one.clone(),
+            many => format!("({})", many.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(" OR ")),
+        })
+    }
+
+    /// For a followed term: the term `wide and {c}` among the others that this one is a narrower form of.
+    fn guarded_pair<'t>(&self, ty: TypeId, terms: &'t [Expr], at: usize) -> Option<(usize, &'t Expr, &'t Condition)> {
+        let narrow = terms.get(at).filter(|term| matches!(term, Expr::Follow { .. }))?;
+        terms.iter().enumerate().find_map(|(other, term)| {
+            let Expr::And(parts) = term else { return None };
+            let [wide @ Expr::Follow { .. }, Expr::Sql(condition)] = parts.as_slice() else { return None };
+            (other != at && logic::implies(self.model, ty, narrow, wide)).then_some((other, wide, condition))
+        })
+    }
+
+    /// A rough order of cost: 0 the row's own columns, 1 the caller's id, 2 the caller's groups, 3 a look-up.
+    fn cost(&self, ty: TypeId, term: &Expr) -> u8 {
+        match term {
+            Expr::Sql(_) | Expr::Anyone(_) | Expr::Nobody(_) => 0,
+            Expr::SignedIn(_) => 1,
+            Expr::Relation(relation, _) => match self.relation(ty, *relation) {
+                Ok(found) if found.sources.iter().all(|s| matches!(s.place, Place::Column { .. })) => 1,
+                _ => 3,
+            },
+            Expr::Follow { relation, targets, .. } => {
+                let column = self
+                    .relation(ty, *relation)
+                    .is_ok_and(|r| r.sources.iter().all(|s| matches!(s.place, Place::Column { .. })));
+                let membership = targets
+                    .iter()
+                    .all(|(ty, target)| matches!(target, Target::Relation(r) if self.is_membership(*ty, *r)));
+                if column && membership { 2 } else { 3 }
+            }
+            _ => 3,
+        }
+    }
+
+    fn check_relation(&self, scope: &mut Scope, relation: RelId) -> Emit<String> {
+        let found = self.relation(scope.ty, relation)?;
+        let mut texts = Vec::new();
+        for source in &found.sources {
+            if let Place::Column { columns } = &source.place {
+                let column = one(columns, source)?;
+                let holder = self.is_caller(scope, source.subject, &format!("{}.{column}", scope.row))?;
+                texts.push(holder);
+            }
+        }
+        if found.sources.iter().any(|s| !matches!(s.place, Place::Column { .. })) {
+            let def = self.ty(scope.ty)?;
+            let key = format!("{}.{}", scope.row, self.key(scope.ty)?.0);
+            let listed = self.listed_part(scope.ty, relation)?;
+            texts.push(match scope.form {
+                Form::Probe => {
+                    let view = names::view(def, &listed);
+                    scope.views.push(view.clone());
+                    probe(&view, &key)
+                }
+                Form::Set => format!("({key} IN (SELECT {}()))", names::function("set", def, &listed)),
+            });
+        }
+        Ok(match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("({})", many.join(" OR ")),
+        })
+    }
+
+    /// What the view and the set of the sources that are not columns of the type's own table are called: the relation
+    /// itself when it has no other sources.
+    pub fn listed_part(&self, ty: TypeId, relation: RelId) -> Emit<String> {
+        let found = self.relation(ty, relation)?;
+        let columns = found.sources.iter().any(|s| matches!(s.place, Place::Column { .. }));
+        Ok(if columns { format!("{}__listed", found.name) } else { found.name.clone() })
+    }
+
+    /// The condition under which the caller is the subject that `value` (SQL text) names.
+    pub fn is_caller(&self, scope: &mut Scope, subject: Subject, value: &str) -> Emit<String> {
+        match subject {
+            Subject::Type(_) => Ok(format!("{value} = {}", scope.me())),
+            Subject::Group(ty, relation) => Ok(format!("{value} = ANY ({})", scope.mine(self, ty, relation)?)),
+            Subject::Everyone(_) => Ok(format!("{} IS NOT NULL", scope.me())),
+            Subject::Anyone => Ok("true".to_owned()),
+            Subject::Link => Err(not_built(Default::default(), "share links")),
+        }
+    }
+
+    fn check_follow(&self, scope: &mut Scope, relation: RelId, targets: &[(TypeId, Target)]) -> Emit<String> {
+        let found = self.relation(scope.ty, relation)?;
+        let mut texts = Vec::new();
+        for source in &found.sources {
+            let Subject::Type(reached) = source.subject else {
+                return Err(not_built(source.span, "following a relation to groups"));
+            };
+            let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
+            texts.push(match &source.place {
+                Place::Column { columns } => {
+                    let value = format!("{}.{}", scope.row, one(columns, source)?);
+                    self.reached(scope, reached, *target, &value)?
+                }
+                Place::Table { .. } => {
+                    let def = self.ty(scope.ty)?;
+                    let target = self.target_name(reached, *target)?;
+                    let key = format!("{}.{}", scope.row, self.key(scope.ty)?.0);
+                    match scope.form {
+                        Form::Probe => {
+                            let view = names::followed(def, &found.name, target);
+                            scope.views.push(view.clone());
+                            probe(&view, &key)
+                        }
+                        Form::Set => {
+                            let name = format!("{}__{target}", found.name);
+                            format!("({key} IN (SELECT {}()))", names::function("set", def, &name))
+                        }
+                    }
+                }
+                Place::Polymorphic { .. } | Place::Shared { .. } => {
+                    return Err(not_built(source.span, "following this kind of relation"));
+                }
+            });
+        }
+        texts.sort();
+        texts.dedup();
+        Ok(match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("({})", many.join(" OR ")),
+        })
+    }
+
+    /// The condition under which `target` holds on the object of type `ty` whose key is `value` (SQL text).
+    pub fn reached(&self, scope: &mut Scope, ty: TypeId, target: Target, value: &str) -> Emit<String> {
+        let def = self.ty(ty)?;
+        let name = self.target_name(ty, target)?;
+        if let Target::Relation(relation) = target
+            && self.is_membership(ty, relation)
+        {
+            return Ok(format!("{value} = ANY ({})", scope.mine(self, ty, relation)?));
+        }
+        Ok(match scope.form {
+            Form::Probe => {
+                let view = names::view(def, name);
+                scope.views.push(view.clone());
+                probe(&view, value)
+            }
+            Form::Set => format!("({value} IN (SELECT {}()))", names::function("set", def, name)),
+        })
+    }
+
+    /// Whether a relation is one of few objects a person is in (a membership kept in tables), so that the caller's ids
+    /// are best held in an array.
+    pub fn is_membership(&self, ty: TypeId, relation: RelId) -> bool {
+        self.relation(ty, relation)
+            .is_ok_and(|r| r.sources.iter().all(|s| matches!(s.place, Place::Table { .. } | Place::Shared { .. })))
+    }
+
+    /// The policy name of what a followed relation asks for.
+    pub fn target_name(&self, ty: TypeId, target: Target) -> Emit<&str> {
+        Ok(match target {
+            Target::Permission(id) => &self.permission(ty, id)?.name,
+            Target::Relation(id) => &self.relation(ty, id)?.name,
+        })
+    }
+
+    /// The type's own condition on a row called `row`, as ` AND (...)`; empty when every row counts.
+    pub fn counts(&self, ty: TypeId, row: &str) -> Emit<String> {
+        match &self.ty(ty)?.condition {
+            Some(condition) => Ok(format!(" AND {}", on_row(condition, row)?)),
+            None => Ok(String::new()),
+        }
+    }
+}
+
+/// A look-up by id in a generated view, as a scalar sub-select: PostgreSQL cannot turn it into a hash of the whole
+/// view, as it may an EXISTS or an IN.
+pub fn probe(view: &str, value: &str) -> String {
+    format!("(SELECT true FROM {view} v WHERE v.id = {value} LIMIT 1)")
+}
+
+/// The only column of a reference to a single-column key.
+pub fn one<'a>(
+    columns: &'a [crate::compiler::ident::Ident],
+    source: &Source,
+) -> Emit<&'a crate::compiler::ident::Ident> {
+    match columns {
+        [column] => Ok(column),
+        _ => Err(not_built(source.span, "composite keys")),
+    }
+}
+
+/// A condition as text on the row called `row`, in parentheses.
+pub fn on_row(condition: &Condition, row: &str) -> Emit<String> {
+    if condition::reads_rows(&condition.sql) {
+        return Err(not_built(condition.span, "a condition that reads other rows; write it as a relation"));
+    }
+    let text = condition::on_row(condition.sql.trim(), row);
+    // A comment at its end must not swallow the parenthesis.
+    let end = if text.contains("--") { "\n" } else { "" };
+    Ok(format!("({text}{end})"))
+}

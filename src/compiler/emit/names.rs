@@ -1,0 +1,83 @@
+//! Names of generated objects. Names in a policy hold no `__`, so parts joined by it cannot run into each other.
+
+use crate::compiler::ident::Ident;
+use crate::compiler::model::{Subject, TypeDef};
+
+/// The schema of what one policy generates.
+pub const GEN: &str = "authz_gen";
+/// The schema of indexes, keys and state, which the app role cannot enter.
+pub const INT: &str = "authz_int";
+
+fn generated(schema: &str, parts: &[&str]) -> String {
+    let mut flat: Vec<&str> = Vec::with_capacity(parts.len() * 2);
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            // Ident::generated joins by one underscore; an empty part between two makes it two.
+            flat.push("");
+        }
+        flat.push(part);
+    }
+    format!("{schema}.{}", Ident::generated(&flat))
+}
+
+/// The view of ids on which the caller holds a permission or is in a relation.
+pub fn view(ty: &TypeDef, name: &str) -> String {
+    generated(GEN, &[&ty.name, name])
+}
+
+/// The view of ids from which a relation, followed, finds `target`.
+pub fn followed(ty: &TypeDef, relation: &str, target: &str) -> String {
+    generated(GEN, &[&ty.name, relation, target])
+}
+
+/// A function about one permission or relation; `what` says which (`held`, `set`, `mine`, `who`, `why` ...).
+pub fn function(what: &str, ty: &TypeDef, name: &str) -> String {
+    generated(GEN, &[what, &ty.name, name])
+}
+
+/// The table of run-time shares of a relation with one kind of subject.
+pub fn shares(ty: &TypeDef, relation: &str, subject: &ShareSubject) -> String {
+    let mut parts = vec!["share", ty.name.as_str(), relation];
+    match subject {
+        ShareSubject::One(name) => parts.push(name),
+        ShareSubject::Group(name, member) => parts.extend([name.as_str(), member.as_str()]),
+        ShareSubject::Everyone => parts.push("all"),
+        ShareSubject::Anyone => parts.push("anyone"),
+    }
+    generated(INT, &parts)
+}
+
+/// The kinds of subject a share may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShareSubject {
+    /// A person: the type's name.
+    One(String),
+    /// A group's members: the type's and the relation's names.
+    Group(String, String),
+    /// Everyone signed in.
+    Everyone,
+    /// Everyone, signed in or not.
+    Anyone,
+}
+
+impl ShareSubject {
+    /// The kind of a source's subject; `None` for share links.
+    pub fn of(model: &crate::compiler::model::Model, subject: Subject) -> Option<Self> {
+        match subject {
+            Subject::Type(ty) => Some(ShareSubject::One(model.ty(ty)?.name.clone())),
+            Subject::Group(ty, relation) => {
+                let def = model.ty(ty)?;
+                Some(ShareSubject::Group(def.name.clone(), def.relation(relation)?.name.clone()))
+            }
+            Subject::Everyone(_) => Some(ShareSubject::Everyone),
+            Subject::Anyone => Some(ShareSubject::Anyone),
+            Subject::Link => None,
+        }
+    }
+}
+
+/// A variable of a generated function that holds the ids of a relation that are the caller's. No policy may use a name
+/// that begins with `authz__`, so it cannot be taken for a column.
+pub fn mine_variable(ty: &TypeDef, relation: &str) -> String {
+    Ident::generated(&["authz", "", "mine", "", &ty.name, "", relation]).to_string()
+}

@@ -1,0 +1,287 @@
+//! `authz.who`: who holds a permission on an object. Each relation and permission gets a function from ids to the
+//! subjects that may hold it. Where the expression is made of relations alone its answer is exact; where a deny or a
+//! condition about the asker is in it, the answer is a superset, and each candidate is asked as themselves.
+
+use crate::compiler::ident::literal;
+use crate::compiler::model::{Expr, PermId, RelId, Source, Subject, Target, TypeId};
+
+use super::api::Api;
+use super::check::on_row;
+use super::condition;
+use super::context::{Emit, Policy, not_built};
+use super::logic;
+use super::names;
+use super::relations::indented;
+use super::views::Made;
+
+/// `kind` is the user type's name, `everyone` (anyone signed in) or `anyone`; `id` is a key as text, or empty.
+const SUBJECTS: &str = "TABLE(kind text, id text)";
+
+impl Policy<'_> {
+    /// The functions of every relation and permission, and `authz.who` over them.
+    pub fn who_objects(&self, made: &mut Made) -> Emit<()> {
+        for (at, def) in self.model.types.iter().enumerate() {
+            let ty = TypeId(at);
+            for (rel, relation) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
+                let query = self.members(ty, RelId(rel))?;
+                self.who_function(ty, &relation.name, &query, made)?;
+            }
+            for permission in 0..def.permissions.len() {
+                let found = self.permission(ty, PermId(permission))?;
+                let query = match &found.inherits {
+                    Some(inherits) => {
+                        let g = self.graph_name(inherits.graph)?;
+                        let key_type = self.key(ty)?.1;
+                        let path = format!(
+                            "ARRAY(SELECT DISTINCT a FROM authz_int.{g}_node n, \
+                             unnest(n.id || n.local || (SELECT c.above FROM authz_int.{g}_cluster c WHERE c.id = n.cluster)) a \
+                             WHERE n.id = ANY (authz__ids))::{key_type}[]"
+                        );
+                        let terms = logic::base_terms(self.model, ty, inherits.graph, &inherits.base);
+                        let who = self.who_any(ty, &terms, "p.ids")?;
+                        format!(
+                            "SELECT w.kind, w.id FROM (SELECT {path} AS ids OFFSET 0) p, LATERAL (\n{}\n) w",
+                            indented(&who)
+                        )
+                    }
+                    None => self.who(ty, &found.expr, "authz__ids")?,
+                };
+                self.who_function(ty, &found.name, &query, made)?;
+            }
+        }
+        self.who_api(made)
+    }
+
+    fn who_function(&self, ty: TypeId, part: &str, query: &str, made: &mut Made) -> Emit<()> {
+        let name = names::function("who", self.ty(ty)?, part);
+        let key_type = self.key(ty)?.1;
+        let sql = format!(
+            "CREATE FUNCTION {name}(authz__ids {key_type}[]) RETURNS {SUBJECTS}\nLANGUAGE plpgsql STABLE ROWS 100\n\
+             SET search_path = pg_catalog, pg_temp\nSET plan_cache_mode = force_generic_plan\nAS $authz$\n\
+             #variable_conflict use_column\nBEGIN\n  RETURN QUERY SELECT DISTINCT q.kind, q.id FROM (\n{}\n  ) q;\nEND $authz$",
+            indented(query)
+        );
+        made.function(&name, sql, false);
+        Ok(())
+    }
+
+    fn who_any(&self, ty: TypeId, terms: &[Expr], ids: &str) -> Emit<String> {
+        let parts: Vec<String> = terms.iter().map(|term| self.who(ty, term, ids)).collect::<Emit<_>>()?;
+        Ok(if parts.is_empty() { nobody() } else { parts.join("\nUNION ALL\n") })
+    }
+
+    /// `SELECT kind, id` of all that hold `expr` on one of the objects of the array `ids`, and perhaps more.
+    fn who(&self, ty: TypeId, expr: &Expr, ids: &str) -> Emit<String> {
+        let def = self.ty(ty)?;
+        match expr {
+            Expr::Or(parts) => self.who_any(ty, parts, ids),
+            Expr::And(parts) => {
+                let mut people = None;
+                let mut conditions = Vec::new();
+                for part in parts {
+                    match part {
+                        Expr::Sql(c) if !condition::depends_on_asker(&c.sql) => conditions.push(on_row(c, "this")?),
+                        Expr::Sql(_) | Expr::Not(_) => {}
+                        other => people = people.or(Some(other)),
+                    }
+                }
+                let narrowed = if conditions.is_empty() {
+                    ids.to_owned()
+                } else {
+                    let key = self.key(ty)?.0;
+                    format!(
+                        "ARRAY(SELECT this.{key} FROM {} AS this WHERE this.{key} = ANY ({ids}) AND {})",
+                        def.table,
+                        conditions.join(" AND ")
+                    )
+                };
+                match people {
+                    Some(people) => self.who(ty, people, &narrowed),
+                    None => Ok(format!("SELECT 'anyone' AS kind, '' AS id WHERE cardinality({narrowed}) > 0")),
+                }
+            }
+            Expr::Not(_) => Ok(everyone("anyone", ids)),
+            Expr::Sql(c) if condition::depends_on_asker(&c.sql) => Ok(everyone("anyone", ids)),
+            Expr::Sql(c) => {
+                let key = self.key(ty)?.0;
+                let test = on_row(c, "this")?;
+                Ok(format!(
+                    "SELECT 'anyone' AS kind, '' AS id WHERE EXISTS (SELECT FROM {} AS this WHERE this.{key} = ANY ({ids}) AND {test})",
+                    def.table
+                ))
+            }
+            Expr::SignedIn(_) => Ok(everyone("everyone", ids)),
+            Expr::Anyone(_) => Ok(everyone("anyone", ids)),
+            Expr::Nobody(_) => Ok(nobody()),
+            Expr::Relation(relation, _) => self.who_call(ty, &self.relation(ty, *relation)?.name, ids),
+            Expr::Permission(permission, _) => self.who_call(ty, &self.permission(ty, *permission)?.name, ids),
+            Expr::Follow { relation, targets, .. } => self.who_follow(ty, *relation, targets, ids),
+        }
+    }
+
+    fn who_call(&self, ty: TypeId, part: &str, ids: &str) -> Emit<String> {
+        Ok(format!("SELECT w.kind, w.id FROM {}({ids}) w", names::function("who", self.ty(ty)?, part)))
+    }
+
+    fn who_follow(&self, ty: TypeId, relation: RelId, targets: &[(TypeId, Target)], ids: &str) -> Emit<String> {
+        let mut parts = Vec::new();
+        for source in &self.relation(ty, relation)?.sources {
+            let Subject::Type(reached) = source.subject else { continue };
+            let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
+            let found = self.subjects_of(ty, relation, source, ids)?;
+            let part = self.target_name(reached, *target)?;
+            parts.push(self.who_call(reached, part, &format!("ARRAY({found})"))?);
+        }
+        Ok(if parts.is_empty() { nobody() } else { parts.join("\nUNION ALL\n") })
+    }
+
+    /// `SELECT` of the subjects' keys of a source, for the objects of the array `ids`.
+    fn subjects_of(&self, ty: TypeId, relation: RelId, source: &Source, ids: &str) -> Emit<String> {
+        let rows = self.rows(ty, relation, source)?;
+        let subject = rows.subject.ok_or_else(|| not_built(source.span, "a source without a subject here"))?;
+        let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
+        Ok(format!(
+            "SELECT {subject} FROM {} WHERE {} = ANY ({ids}) AND {subject} IS NOT NULL{condition}",
+            rows.from, rows.object
+        ))
+    }
+
+    /// Everyone in a relation of the objects of `authz__ids`, through groups in groups.
+    fn members(&self, ty: TypeId, relation: RelId) -> Emit<String> {
+        let found = self.relation(ty, relation)?;
+        let user = literal(&self.ty(self.model.user)?.name);
+        let (own, others): (Vec<&Source>, Vec<&Source>) =
+            found.sources.iter().partition(|s| s.subject == Subject::Group(ty, relation));
+        // With groups in groups the objects are those of the array and all that are members of them.
+        let ids = if own.is_empty() { "authz__ids" } else { "ARRAY(SELECT g.id FROM groups g)" };
+        let mut parts = Vec::new();
+        for source in others {
+            parts.push(match source.subject {
+                Subject::Type(_) => format!(
+                    "SELECT {user}::text AS kind, s.id::text AS id FROM ({}) s(id)",
+                    self.subjects_of(ty, relation, source, ids)?
+                ),
+                Subject::Group(group, member) => {
+                    let subjects = self.subjects_of(ty, relation, source, ids)?;
+                    self.who_call(group, &self.relation(group, member)?.name, &format!("ARRAY({subjects})"))?
+                }
+                Subject::Everyone(_) | Subject::Anyone => {
+                    let rows = self.rows(ty, relation, source)?;
+                    let kind = if source.subject == Subject::Anyone { "anyone" } else { "everyone" };
+                    let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
+                    format!(
+                        "SELECT '{kind}' AS kind, '' AS id FROM {} WHERE {} = ANY ({ids}){condition}",
+                        rows.from, rows.object
+                    )
+                }
+                Subject::Link => return Err(not_built(source.span, "share links")),
+            });
+        }
+        let people = parts.join("\nUNION ALL\n");
+        if own.is_empty() {
+            return Ok(people);
+        }
+        let steps: Vec<String> = own
+            .into_iter()
+            .map(|source| {
+                let rows = self.rows(ty, relation, source)?;
+                let condition = rows.condition.map(|c| format!(" WHERE {c}")).unwrap_or_default();
+                Ok(format!(
+                    "SELECT {} AS id, {} AS member FROM {}{condition}",
+                    rows.object,
+                    rows.subject.unwrap_or_default(),
+                    rows.from
+                ))
+            })
+            .collect::<Emit<_>>()?;
+        Ok(format!(
+            "WITH RECURSIVE groups(id) AS (\n  SELECT unnest(authz__ids)\n  UNION\n  SELECT s.member FROM groups g JOIN (\n{}\n  ) s ON s.id = g.id\n)\n{people}",
+            indented(&steps.join("\nUNION ALL\n"))
+        ))
+    }
+
+    /// Whether the candidates of an expression are exactly those that hold it.
+    fn exact(&self, ty: TypeId, expr: &Expr) -> bool {
+        match expr {
+            Expr::Or(parts) => parts.iter().all(|part| self.exact(ty, part)),
+            Expr::And(parts) => {
+                let people = parts.iter().filter(|part| !matches!(part, Expr::Sql(_))).count();
+                people <= 1 && parts.iter().all(|part| self.exact(ty, part))
+            }
+            Expr::Not(_) => false,
+            Expr::Sql(c) => !condition::depends_on_asker(&c.sql),
+            Expr::Permission(id, _) => self.exact_permission(ty, *id),
+            Expr::Follow { targets, .. } => targets.iter().all(|(reached, target)| match target {
+                Target::Permission(id) => self.exact_permission(*reached, *id),
+                Target::Relation(_) => true,
+            }),
+            _ => true,
+        }
+    }
+
+    /// An inheriting permission names itself; its base decides.
+    fn exact_permission(&self, ty: TypeId, id: PermId) -> bool {
+        self.permission(ty, id).is_ok_and(|found| match &found.inherits {
+            Some(inherits) => self.exact(ty, &inherits.base),
+            None => self.exact(ty, &found.expr),
+        })
+    }
+
+    fn who_api(&self, made: &mut Made) -> Emit<()> {
+        let key = self.key(self.model.user)?.0;
+        let user = self.ty(self.model.user)?;
+        let kind = literal(&user.name);
+        let counts = self.counts(self.model.user, "this")?;
+        let arms = self.permission_arms(|ty, permission| {
+            let def = self.ty(ty)?;
+            let found = self.permission(ty, permission)?;
+            let candidates = format!("{}(ARRAY[authz__id::{}])", names::function("who", def, &found.name), self.key(ty)?.1);
+            let people = format!(
+                "SELECT this.{key}::text FROM {} AS this\nWHERE EXISTS (SELECT FROM {candidates} w WHERE w.kind = {kind} AND w.id = this.{key}::text)",
+                user.table
+            );
+            if self.exact_permission(ty, permission) {
+                return Ok(format!(
+                    "RETURN QUERY SELECT {kind}::text, p.id FROM (\n{people}{counts}\n) p(id)\n\
+                     UNION ALL SELECT DISTINCT w.kind, w.id FROM {candidates} w WHERE w.kind <> {kind};\nRETURN;",
+                ));
+            }
+            // The candidates are too many: ask as each of them. The session is put back at the end.
+            let view = names::view(def, &found.name);
+            Ok(format!(
+                "authz__wide := EXISTS (SELECT FROM {candidates} w WHERE w.kind <> {kind});\n\
+                 FOR authz__one IN SELECT this.{key}::text FROM {} AS this WHERE (authz__wide OR EXISTS (SELECT FROM {candidates} w WHERE w.kind = {kind} AND w.id = this.{key}::text)){counts} ORDER BY this.{key} LOOP\n  \
+                 PERFORM authz_int.sign_in({kind}, authz__one);\n  \
+                 IF EXISTS (SELECT FROM {view} v WHERE v.id = authz__id::{key_of}) THEN\n    \
+                 RETURN QUERY SELECT {kind}::text, authz__one;\n  END IF;\nEND LOOP;\n\
+                 PERFORM authz_int.sign_in('', '');\n\
+                 IF EXISTS (SELECT FROM {view} v WHERE v.id = authz__id::{key_of}) THEN\n  RETURN QUERY SELECT 'anyone', '';\nEND IF;\n\
+                 PERFORM set_config('authz.session', authz__before, true);\nRETURN;",
+                user.table,
+                key_of = self.key(ty)?.1
+            ))
+        })?;
+        Api {
+            name: "authz.who",
+            args: &["kind text", "id text", "perm text"],
+            returns: "TABLE(subject_kind text, subject_id text)",
+            volatility: "VOLATILE",
+            declare: "  authz__before text := coalesce(current_setting('authz.session', true), '');\n  authz__wide boolean;\n  authz__one text;\n",
+            body: format!(
+                "  IF NOT authz_int.is_operator() AND NOT authz.can(authz__kind, authz__id, authz__perm) THEN\n    \
+                 RAISE EXCEPTION 'AZ705: only those who hold % may ask who holds it', authz__perm USING ERRCODE = '42501';\n  END IF;\n{arms}  RETURN;"
+            ),
+        }
+        .add(made);
+        Ok(())
+    }
+}
+
+/// Everyone, where there is an object at all.
+fn everyone(kind: &str, ids: &str) -> String {
+    format!("SELECT '{kind}' AS kind, '' AS id WHERE cardinality({ids}) > 0")
+}
+
+fn nobody() -> String {
+    "SELECT NULL::text AS kind, NULL::text AS id WHERE false".to_owned()
+}

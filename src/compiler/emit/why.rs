@@ -1,0 +1,371 @@
+//! `authz.explain`: why a principal holds a permission, as chains of real rows, or what is missing.
+//!
+//! Each permission gets a function from an id to chains. A chain is a JSON array of steps; a step names the object, the
+//! relation, where its row is, and the subject. Chains are asked for as the signed-in principal, so they show what the
+//! rules themselves read.
+
+use crate::compiler::ident::literal;
+use crate::compiler::model::{Expr, GraphId, Place, RelId, Source, Subject, Target, TypeId};
+
+use super::api::Api;
+use super::check::on_row;
+use super::context::{Asker, Emit, Form, Policy, Scope, owner_function};
+use super::describe::describe;
+use super::logic;
+use super::names;
+use super::relations::indented;
+use super::views::Made;
+
+/// Chains shown of one answer; one is proof, three show that there are several ways.
+const MOST_CHAINS: u32 = 3;
+
+impl Policy<'_> {
+    /// The functions behind `authz.explain`, and it.
+    pub fn why_objects(&self, made: &mut Made) -> Emit<()> {
+        for graph in 0..self.model.graphs.len() {
+            self.climb_function(GraphId(graph), made)?;
+        }
+        for (at, def) in self.model.types.iter().enumerate() {
+            let ty = TypeId(at);
+            for (rel, relation) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
+                let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Probe);
+                let query = self.why_relation(&mut scope, RelId(rel), "authz__id")?;
+                self.why_function(ty, &relation.name, &scope, &query, made)?;
+            }
+            for found in &def.permissions {
+                let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Probe);
+                let query = match &found.inherits {
+                    Some(inherits) => {
+                        let terms = logic::base_terms(self.model, ty, inherits.graph, &inherits.base);
+                        let chains = self.why_any(&mut scope, &terms, "up.id")?;
+                        format!(
+                            "SELECT up.steps || w.chain AS chain FROM {}(authz__id) up, LATERAL (\n{}\n) w",
+                            self.climb_name(inherits.graph)?,
+                            indented(&chains)
+                        )
+                    }
+                    None => {
+                        let terms = logic::row_terms(self.model, ty, &found.expr);
+                        self.why_any(&mut scope, &terms, "authz__id")?
+                    }
+                };
+                self.why_function(ty, &found.name, &scope, &query, made)?;
+            }
+        }
+        self.explain_api(made)
+    }
+
+    fn why_function(&self, ty: TypeId, part: &str, scope: &Scope, query: &str, made: &mut Made) -> Emit<()> {
+        let name = names::function("why", self.ty(ty)?, part);
+        let args = format!("authz__id {}", self.key(ty)?.1);
+        let body = format!("  RETURN QUERY\n{};", indented(query));
+        let sql = owner_function(self, &name, &args, "SETOF jsonb", &scope.mine, &body)?;
+        made.function(&name, sql, false);
+        Ok(())
+    }
+
+    fn why_any(&self, scope: &mut Scope, terms: &[Expr], id: &str) -> Emit<String> {
+        let parts: Vec<String> = terms.iter().map(|term| self.why(scope, term, id)).collect::<Emit<_>>()?;
+        Ok(if parts.is_empty() {
+            "SELECT NULL::jsonb AS chain WHERE false".to_owned()
+        } else {
+            parts.join("\nUNION ALL\n")
+        })
+    }
+
+    /// `SELECT chain` of the ways in which `expr` holds on the object `id` (SQL text).
+    fn why(&self, scope: &mut Scope, expr: &Expr, id: &str) -> Emit<String> {
+        let def = self.ty(scope.ty)?;
+        match expr {
+            Expr::Or(parts) => self.why_any(scope, parts, id),
+            Expr::Relation(relation, _) => self.why_call(scope.ty, &self.relation(scope.ty, *relation)?.name, id),
+            Expr::Permission(p, _) => self.why_call(scope.ty, &self.permission(scope.ty, *p)?.name, id),
+            Expr::Follow { relation, targets, .. } => self.why_follow(scope.ty, *relation, targets, id),
+            Expr::And(parts) => {
+                let mut from = Vec::new();
+                let mut chain = Vec::new();
+                for (at, part) in parts.iter().enumerate() {
+                    let inner = self.why(scope, part, id)?;
+                    from.push(format!(
+                        "(\n{}\n  LIMIT 1\n) p{at}(chain)",
+                        indented(&format!("SELECT q.chain FROM (\n{inner}\n) q"))
+                    ));
+                    chain.push(format!("p{at}.chain"));
+                }
+                Ok(format!("SELECT {} AS chain FROM {}", chain.join(" || "), from.join(", ")))
+            }
+            Expr::Not(_) | Expr::Sql(_) | Expr::SignedIn(_) | Expr::Anyone(_) | Expr::Nobody(_) => {
+                let key = self.key(scope.ty)?.0;
+                let test = match expr {
+                    Expr::Sql(condition) => on_row(condition, "this")?,
+                    other => self.check(scope, other)?,
+                };
+                Ok(format!(
+                    "SELECT jsonb_build_array(jsonb_build_object('object', {} || this.{key}, 'condition', {})) AS chain\n\
+                     FROM {} AS this WHERE this.{key} = {id} AND {test}",
+                    literal(&format!("{} ", def.name)),
+                    literal(&describe(self, scope.ty, expr)),
+                    def.table
+                ))
+            }
+        }
+    }
+
+    fn why_call(&self, ty: TypeId, part: &str, id: &str) -> Emit<String> {
+        Ok(format!("SELECT w AS chain FROM {}({id}) w", names::function("why", self.ty(ty)?, part)))
+    }
+
+    /// One step: the object, the relation, where its row is, and the subject (SQL text).
+    fn step(&self, ty: TypeId, relation: &str, source: &Source, object: &str, subject: &str) -> Emit<String> {
+        let def = self.ty(ty)?;
+        let place = match &source.place {
+            Place::Column { columns } => {
+                let columns: Vec<String> = columns.iter().map(|c| c.plain()).collect();
+                format!("{}.{}", def.table.plain(), columns.join(", "))
+            }
+            Place::Table { table, .. } => table.plain(),
+            Place::Shared { .. } => "share".to_owned(),
+            Place::Polymorphic { .. } => def.table.plain(),
+        };
+        Ok(format!(
+            "jsonb_build_object('object', {} || {object}, 'relation', {}, 'from', {}, 'subject', {subject})",
+            literal(&format!("{} ", def.name)),
+            literal(relation),
+            literal(&place)
+        ))
+    }
+
+    fn why_relation(&self, scope: &mut Scope, relation: RelId, id: &str) -> Emit<String> {
+        let ty = scope.ty;
+        let found = self.relation(ty, relation)?;
+        let mut parts = Vec::new();
+        for source in &found.sources {
+            let rows = self.rows(ty, relation, source)?;
+            let value = rows.subject.clone().unwrap_or_else(|| "NULL".to_owned());
+            let holder = self.is_caller(scope, source.subject, &value)?;
+            let subject = match source.subject {
+                Subject::Type(to) => format!("{} || {value}", literal(&format!("{} ", self.ty(to)?.name))),
+                Subject::Group(to, _) => format!("{} || {value}", literal(&format!("{} ", self.ty(to)?.name))),
+                Subject::Everyone(_) => literal("everyone signed in"),
+                Subject::Anyone | Subject::Link => literal("anyone"),
+            };
+            let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
+            let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
+            let from = format!("FROM {} WHERE {} = {id} AND {holder}{condition}", rows.from, rows.object);
+            parts.push(match source.subject {
+                Subject::Group(group, member) if (group, member) == (ty, relation) => {
+                    continue_group(&step, &value, &from)
+                }
+                Subject::Group(group, member) => {
+                    let inner = names::function("why", self.ty(group)?, &self.relation(group, member)?.name);
+                    format!(
+                        "SELECT jsonb_build_array({step}) || w.chain AS chain {} ",
+                        with_chain(&from, &format!("{inner}({value})"))
+                    )
+                }
+                _ => format!("SELECT jsonb_build_array({step}) AS chain {from}"),
+            });
+        }
+        let nested = found.sources.iter().any(|s| s.subject == Subject::Group(ty, relation));
+        if nested { self.why_nested(scope, relation) } else { Ok(parts.join("\nUNION ALL\n")) }
+    }
+
+    /// A relation whose subjects are groups of itself: from the object down through the groups that the caller is in,
+    /// shortest first, to where the caller is named.
+    fn why_nested(&self, scope: &mut Scope, relation: RelId) -> Emit<String> {
+        let ty = scope.ty;
+        let found = self.relation(ty, relation)?;
+        let mine = scope.mine(self, ty, relation)?;
+        let mut steps = Vec::new();
+        let mut ends = Vec::new();
+        for source in &found.sources {
+            let rows = self.rows(ty, relation, source)?;
+            let value = rows.subject.clone().unwrap_or_else(|| "NULL".to_owned());
+            let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
+            if source.subject == Subject::Group(ty, relation) {
+                let subject = format!("{} || {value}", literal(&format!("{} ", self.ty(ty)?.name)));
+                let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
+                steps.push(format!("SELECT {} AS id, {value} AS member, {step} AS step FROM {} WHERE {value} = ANY ({mine}){condition}", rows.object, rows.from));
+            } else {
+                let holder = self.is_caller(scope, source.subject, &value)?;
+                let subject = match source.subject {
+                    Subject::Type(to) | Subject::Group(to, _) => {
+                        format!("{} || {value}", literal(&format!("{} ", self.ty(to)?.name)))
+                    }
+                    _ => literal("everyone"),
+                };
+                let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
+                ends.push(format!(
+                    "SELECT {} AS id, {step} AS step FROM {} WHERE {holder}{condition}",
+                    rows.object, rows.from
+                ));
+            }
+        }
+        Ok(format!(
+            "WITH RECURSIVE steps AS MATERIALIZED (\n{}\n), ends AS MATERIALIZED (\n{}\n),\n\
+             down(id, chain, seen) AS (\n  SELECT authz__id, '[]'::jsonb, ARRAY[authz__id]\n  UNION ALL\n  \
+             SELECT s.member, d.chain || jsonb_build_array(s.step), d.seen || s.member\n  \
+             FROM down d JOIN steps s ON s.id = d.id WHERE s.member <> ALL (d.seen) AND cardinality(d.seen) < 50\n)\n\
+             (SELECT d.chain || jsonb_build_array(e.step) AS chain FROM down d JOIN ends e ON e.id = d.id LIMIT 1)",
+            indented(&steps.join("\nUNION ALL\n")),
+            indented(&ends.join("\nUNION ALL\n"))
+        ))
+    }
+
+    fn why_follow(&self, ty: TypeId, relation: RelId, targets: &[(TypeId, Target)], id: &str) -> Emit<String> {
+        let found = self.relation(ty, relation)?;
+        let mut parts = Vec::new();
+        for source in &found.sources {
+            let Subject::Type(reached) = source.subject else { continue };
+            let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
+            let rows = self.rows(ty, relation, source)?;
+            let value = rows.subject.unwrap_or_else(|| "NULL".to_owned());
+            let subject = format!("{} || {value}", literal(&format!("{} ", self.ty(reached)?.name)));
+            let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
+            let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
+            let inner = names::function("why", self.ty(reached)?, self.target_name(reached, *target)?);
+            let from = format!("FROM {} WHERE {} = {id}{condition}", rows.from, rows.object);
+            parts.push(format!(
+                "SELECT jsonb_build_array({step}) || w.chain AS chain {}",
+                with_chain(&from, &format!("{inner}({value})"))
+            ));
+        }
+        Ok(parts.join("\nUNION ALL\n"))
+    }
+
+    fn climb_name(&self, graph: GraphId) -> Emit<String> {
+        Ok(format!("{}.climb__{}", names::GEN, self.graph_name(graph)?))
+    }
+
+    /// `climb__GRAPH(id)`: the object and its ancestors, nearest first, each with the links that lead to it.
+    fn climb_function(&self, graph: GraphId, made: &mut Made) -> Emit<()> {
+        let mut links = Vec::new();
+        let mut key_type = "bigint";
+        for link in &self.graph(graph)?.links {
+            let found = self.relation(link.child, link.relation)?;
+            let Some(source) = found.sources.get(link.source) else { continue };
+            key_type = self.key(link.child)?.1;
+            let rows = self.rows(link.child, link.relation, source)?;
+            let value = rows.subject.unwrap_or_default();
+            let parent = self.ty(link.parent)?;
+            let subject = format!("{} || {value}", literal(&format!("{} ", parent.name)));
+            let step = self.step(link.child, &found.name, source, &rows.object, &subject)?;
+            let mut conditions: Vec<String> = rows.condition.into_iter().collect();
+            if let Some(condition) = &link.condition {
+                let child = self.ty(link.child)?;
+                let key = self.key(link.child)?.0;
+                conditions.push(format!(
+                    "EXISTS (SELECT FROM {} AS this WHERE this.{key} = {} AND {})",
+                    child.table,
+                    rows.object,
+                    on_row(condition, "this")?
+                ));
+            }
+            conditions.push(format!(
+                "EXISTS (SELECT FROM {} AS this WHERE this.{} = {value})",
+                parent.table,
+                self.key(link.parent)?.0
+            ));
+            links.push(format!(
+                "SELECT {} AS child, {value} AS parent, {step} AS step FROM {} WHERE {} = ANY (frontier) AND {}",
+                rows.object,
+                rows.from,
+                rows.object,
+                conditions.join(" AND ")
+            ));
+        }
+        let name = self.climb_name(graph)?;
+        let sql = format!(
+            "CREATE FUNCTION {name}(start {key_type}) RETURNS TABLE(id {key_type}, steps jsonb)\nLANGUAGE plpgsql STABLE ROWS 20\n\
+             SET search_path = pg_catalog, pg_temp\nAS $authz$\n#variable_conflict use_column\nDECLARE\n  \
+             frontier {key_type}[] := ARRAY[start];\n  seen {key_type}[] := ARRAY[start];\n  next {key_type}[];\n  \
+             paths jsonb := jsonb_build_object(start::text, '[]'::jsonb);\n  link record;\nBEGIN\n  id := start;\n  steps := '[]';\n  RETURN NEXT;\n  \
+             WHILE cardinality(frontier) > 0 LOOP\n    next := '{{}}';\n    FOR link IN SELECT DISTINCT ON (l.parent) l.child, l.parent, l.step FROM (\n{}\n    ) l\n    \
+             WHERE l.parent <> ALL (seen) ORDER BY l.parent LOOP\n      id := link.parent;\n      \
+             steps := (paths -> link.child::text) || jsonb_build_array(link.step);\n      \
+             paths := paths || jsonb_build_object(id::text, steps);\n      seen := seen || id;\n      next := next || id;\n      RETURN NEXT;\n    \
+             END LOOP;\n    frontier := next;\n  END LOOP;\nEND $authz$",
+            indented(&indented(&links.join("\nUNION ALL\n")))
+        );
+        made.function(&name, sql, false);
+        Ok(())
+    }
+
+    /// What each way to hold the permission needs, as a JSON array (SQL text) over the row `this`.
+    fn needs(&self, scope: &mut Scope, terms: &[Expr]) -> Emit<String> {
+        let mut entries = Vec::new();
+        for term in terms {
+            let parts: Vec<&Expr> = match term {
+                Expr::And(parts) => parts.iter().collect(),
+                other => vec![other],
+            };
+            let mut texts = Vec::new();
+            for part in parts {
+                let check = self.check(scope, part)?;
+                texts.push(format!(
+                    "jsonb_build_object('part', {}, 'holds', coalesce({check}, false))",
+                    literal(&describe(self, scope.ty, part))
+                ));
+            }
+            entries.push(format!(
+                "jsonb_build_object('needs', {}, 'parts', jsonb_build_array({}))",
+                literal(&describe(self, scope.ty, term)),
+                texts.join(", ")
+            ));
+        }
+        Ok(format!("jsonb_build_array({})", entries.join(",\n      ")))
+    }
+
+    fn explain_api(&self, made: &mut Made) -> Emit<()> {
+        let arms = self.permission_arms(|ty, permission| {
+            let def = self.ty(ty)?;
+            let found = self.permission(ty, permission)?;
+            let (key, key_type) = self.key(ty)?;
+            let terms = logic::row_terms(self.model, ty, &found.expr);
+            let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
+            let needs = self.needs(&mut scope, &terms)?;
+            let counts = self.counts(ty, "this")?;
+            Ok(format!(
+                "authz__answer := jsonb_build_object('object', authz__kind || ' ' || authz__id, 'permission', authz__perm,\n  \
+                 'principal', coalesce(authz.principal(), 'nobody'), 'allowed', authz.can(authz__kind, authz__id, authz__perm));\n\
+                 IF (authz__answer -> 'allowed')::boolean THEN\n  \
+                 SELECT authz__answer || jsonb_build_object('chains', jsonb_agg(c.chain ORDER BY jsonb_array_length(c.chain), c.chain::text)) INTO authz__answer\n  \
+                 FROM (SELECT DISTINCT w AS chain, jsonb_array_length(w) AS length FROM {}(authz__id::{key_type}) w ORDER BY 2, 1 LIMIT {MOST_CHAINS}) c;\n\
+                 ELSE\n  SELECT {needs} INTO authz__missing\n  FROM {} AS this WHERE this.{key} = authz__id::{key_type}{counts};\n  \
+                 -- Nothing found may mean that there is no such object, or none the caller may know of.\n  \
+                 authz__answer := authz__answer || jsonb_build_object('missing', coalesce(authz__missing, '[]'), 'exists', authz__missing IS NOT NULL);\nEND IF;",
+                names::function("why", def, &found.name),
+                def.table,
+            ) + "\nPERFORM set_config('authz.session', authz__before, true);\nRETURN authz__answer;")
+        })?;
+        let user = self.ty(self.model.user)?;
+        Api {
+            name: "authz.explain",
+            args: &["kind text", "id text", "perm text", "subject_id text DEFAULT NULL"],
+            returns: "jsonb",
+            volatility: "VOLATILE",
+            declare: "  authz__before text := coalesce(current_setting('authz.session', true), '');\n  authz__answer jsonb;\n  authz__missing jsonb;\n",
+            body: format!(
+                "  IF authz__subject_id IS NOT NULL THEN\n    IF NOT authz_int.is_operator() AND authz.uid()::text IS DISTINCT FROM authz__subject_id THEN\n      \
+                 RAISE EXCEPTION 'AZ705: only the operator may ask about somebody else' USING ERRCODE = '42501';\n    END IF;\n    \
+                 PERFORM authz.act_as({}, authz__subject_id);\n  END IF;\n{arms}  RETURN NULL;",
+                literal(&user.name)
+            ),
+        }
+        .add(made);
+        Ok(())
+    }
+}
+
+/// `FROM ...` with the chains of a function beside it.
+fn with_chain(from: &str, call: &str) -> String {
+    match from.split_once(" WHERE ") {
+        Some((from, condition)) => format!("{from}, LATERAL {call} w(chain) WHERE {condition}"),
+        None => format!("{from}, LATERAL {call} w(chain)"),
+    }
+}
+
+/// A step into a group of the same relation; [`Policy::why_nested`] follows it.
+fn continue_group(step: &str, value: &str, from: &str) -> String {
+    format!("SELECT jsonb_build_array({step}) || jsonb_build_array({value}) AS chain {from}")
+}

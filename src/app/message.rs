@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::keymap::Key;
 use super::model::apply::Plan;
-use super::model::bench::Snapshot;
 use super::model::inspect::Told;
 use super::model::link::Facts;
 use super::model::policy::{DiskStamp, Outcome, TestRun};
+use crate::bench::live::Snapshot;
 use crate::db::progress::{ApplyReport, Progress, VerifyBatch, VerifyReport};
 
 /// One thing that happened.
@@ -88,12 +88,8 @@ pub enum SaveProblem {
 /// News of the load.
 #[derive(Debug, Clone)]
 pub enum BenchNews {
-    /// It runs.
-    Started,
     /// What was measured so far.
     Snapshot(Box<Snapshot>),
-    /// It stopped.
-    Stopped,
-    /// It failed, in words.
-    Failed(String),
+    /// It has ended and what it wrote is taken back, or why not.
+    Ended(Result<(), String>),
 }

@@ -25,6 +25,10 @@ use crate::db::target::Target;
 /// Data redraws are at least this far apart.
 const FRAME: Duration = Duration::from_millis(33);
 
+/// How long leaving waits for work on the server to end, and how long when we are being ended.
+const PATIENCE: Duration = Duration::from_secs(40);
+const HURRY: Duration = Duration::from_secs(4);
+
 /// What the console is opened on.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -112,11 +116,15 @@ impl Runtime {
             self.draw_when_due()?;
             let woken = self.wait().await;
             if let Some(exit) = self.take(woken)? {
+                terminal::give_back();
+                self.work.stop(HURRY).await;
                 return Ok(exit);
             }
             self.take_pending()?;
             if self.model.done {
-                self.work.stop().await;
+                // The terminal is free while the server lets go of what ran.
+                terminal::give_back();
+                self.work.stop(PATIENCE).await;
                 return Ok(Exit::Code(0));
             }
         }

@@ -150,9 +150,15 @@ fn more(model: &mut Model) -> Vec<Effect> {
     put(model, ask)
 }
 
-/// On a person, `tab` looks at the next governed type.
-pub fn other_type(model: &mut Model) {
-    model.say(Level::Info, "enter opens what is marked; / finds an object, u a person, b browses a type");
+/// On a person, looks at the next type that has rules.
+pub fn other_type(model: &mut Model) -> Vec<Effect> {
+    let Pane::Person(view) = &model.inspect.pane else {
+        return complain(model, "enter opens what is marked; / finds an object, u a person, b browses a type");
+    };
+    let at = view.types.iter().position(|ty| *ty == view.ty).unwrap_or(0);
+    let Some(ty) = view.types.get((at + 1) % view.types.len().max(1)).cloned() else { return Vec::new() };
+    let person = view.person.clone();
+    put(model, Ask::Person { person, ty, after: None })
 }
 
 /// The database answered; answers to older questions are dropped.

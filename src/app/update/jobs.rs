@@ -54,7 +54,7 @@ pub fn plan(model: &mut Model) -> Vec<Effect> {
     }
     model.jobs.push(Job::Plan);
     model.apply = Apply { stage: Stage::Planning, ..Apply::default() };
-    vec![Effect::Plan { name: model.policy.name.clone(), text: model.policy.text(), revision: model.policy.revision }]
+    vec![Effect::Plan { name: super::policy::file(model), text: model.policy.text(), revision: model.policy.revision }]
 }
 
 /// A plan was made.
@@ -126,7 +126,8 @@ pub fn apply(model: &mut Model) -> Vec<Effect> {
     model.apply.phases.clear();
     model.apply.log.clear();
     model.apply.began = model.clock;
-    vec![Effect::Apply { name: model.policy.name.clone(), text: model.policy.text().into() }]
+    let plan = model.apply.plan.as_ref().map(|plan| plan.digest.clone()).unwrap_or_default();
+    vec![Effect::Apply { name: super::policy::file(model), text: model.policy.text(), plan }]
 }
 
 fn cancel(model: &mut Model) -> Vec<Effect> {
@@ -313,7 +314,7 @@ pub fn run_tests(model: &mut Model) -> Vec<Effect> {
     }
     model.jobs.push(Job::Tests);
     model.say(Level::Info, "the tests run; each is rolled back");
-    vec![Effect::RunTests { name: model.policy.name.clone(), text: model.policy.text() }]
+    vec![Effect::RunTests { name: super::policy::file(model), text: model.policy.text() }]
 }
 
 /// The policy's tests ran.

@@ -264,6 +264,6 @@ pub fn compiled(model: &mut Model, outcome: Outcome) -> Vec<Effect> {
 }
 
 /// What a code means, from the compiler's own pages.
-pub fn explain(_code: &str) -> Option<String> {
-    None
+pub fn explain(code: &str) -> Option<String> {
+    crate::compiler::codes::explain(code).map(|info| info.page())
 }

@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION {{above}}(v_set bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET jit = off
-SET plan_cache_mode = force_generic_plan SET enable_nestloop = on AS $authz$
+SET plan_cache_mode = force_generic_plan SET enable_nestloop = on SET enable_seqscan = off AS $authz$
 DECLARE
   v_to bigint[];
   v_from bigint[];

@@ -2,6 +2,9 @@
 -- unlinked, deleted, in any number. Those in v_moved may have been put inside themselves (AZ713). With v_rebuild, the
 -- clusters the objects are in are dissolved and made anew (repair): nothing stored in them is believed.
 --
+-- The planner takes an array of unknown length for ten elements. So for few ids plans are made once, to use indexes; for
+-- many they are made for the very arrays.
+--
 -- 1. Find what changed and which clusters that touches; lock them in id order; find again in a fresh statement, until
 --    nothing new is found. 2. Cut changed objects, with the piece below them in their cluster, off it. 3. Settle the
 --    pieces and the new objects level by level: into the parent's cluster where they fit, else beside siblings, else as
@@ -9,7 +12,7 @@
 CREATE OR REPLACE FUNCTION {{rederive}}(v_in {{key}}[], v_moved {{key}}[], v_rebuild boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_nestloop = on AS $authz$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_nestloop = on SET enable_seqscan = off AS $authz$
 DECLARE
   v_ids {{key}}[];            -- all that may have changed
   v_front {{key}}[];
@@ -28,6 +31,7 @@ DECLARE
   v_bump bigint[];            -- clusters that change, are joined or become a parent's
   v_held bigint[] := '{}';
   v_lack bigint[];
+  v_seen text;                -- the snapshot the finding began with
   v_it {{key}}[];             -- what is to be settled: heads (their cluster, 0 when new), sizes, the one parent
   v_it_k bigint[];
   v_it_s integer[];
@@ -43,6 +47,7 @@ DECLARE
   v_some_p {{key}}[];
 BEGIN
   LOOP
+    v_seen := pg_current_snapshot()::text;
     v_ids := ARRAY(SELECT DISTINCT u.id FROM unnest(v_in) AS u(id) WHERE u.id IS NOT NULL);
     IF v_rebuild THEN
       v_home := ARRAY(SELECT DISTINCT n.cluster FROM unnest(v_ids) AS u(id) JOIN {{node}} AS n ON n.id = u.id);
@@ -53,7 +58,7 @@ BEGIN
     v_dead := '{}';
     LOOP
       IF cardinality(v_front) > 200 THEN
-        PERFORM set_config('plan_cache_mode', 'force_custom_plan', true);
+        PERFORM set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'on', true);
       END IF;
       v_more := ARRAY(SELECT o.id FROM {{objects}}(v_front) AS o WHERE NOT EXISTS (SELECT FROM {{node}} AS n WHERE n.id = o.id));
       v_new := v_new || v_more;
@@ -80,7 +85,7 @@ BEGIN
       v_front := v_more;
     END LOOP;
     IF cardinality(v_ids) > 200 THEN
-      PERFORM set_config('plan_cache_mode', 'force_custom_plan', true);
+      PERFORM set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'on', true);
     END IF;
     SELECT COALESCE(array_agg(p.child), '{}'), COALESCE(array_agg(p.parent), '{}') INTO v_child, v_parent
       FROM {{parents}}(v_ids) AS p;
@@ -125,14 +130,18 @@ BEGIN
         ) AS h;
     END IF;
     v_below := ARRAY(
-      WITH RECURSIVE below(c) AS (
-        SELECT e.child FROM unnest(v_pn) AS u(id) JOIN {{edge}} AS e ON e.parent = u.id
-        UNION
-        SELECT e.child FROM unnest(CASE WHEN v_rebuild THEN v_home ELSE '{}' END) AS h(c) JOIN {{edge}} AS e ON e.parent_cluster = h.c
-        UNION
-        SELECT e.child FROM below AS b JOIN {{edge}} AS e ON e.parent_cluster = b.c
-      )
-      SELECT b.c FROM below AS b);
+      SELECT e.child FROM unnest(v_pn) AS u(id) JOIN {{edge}} AS e ON e.parent = u.id
+      UNION
+      SELECT e.child FROM unnest(CASE WHEN v_rebuild THEN v_home ELSE '{}' END) AS h(c) JOIN {{edge}} AS e ON e.parent_cluster = h.c);
+    IF cardinality(v_below) > 0 THEN
+      v_below := ARRAY(
+        WITH RECURSIVE below(c) AS (
+          SELECT u.c FROM unnest(v_below) AS u(c)
+          UNION
+          SELECT e.child FROM below AS b JOIN {{edge}} AS e ON e.parent_cluster = b.c
+        )
+        SELECT b.c FROM below AS b);
+    END IF;
 
     v_bump := ARRAY(
       SELECT n.cluster FROM unnest(v_ids) AS u(id) JOIN {{node}} AS n ON n.id = u.id
@@ -149,8 +158,10 @@ BEGIN
     EXIT WHEN cardinality(v_lack) = 0;
     PERFORM FROM {{cluster}} AS c WHERE c.id = ANY (v_lack) ORDER BY c.id FOR UPDATE;
     v_held := v_held || v_lack;
-    -- One snapshot for the whole transaction finds nothing new; what changed meanwhile failed with 40001 just now.
-    EXIT WHEN current_setting('transaction_isolation') IN ('repeatable read', 'serializable');
+    -- With one snapshot for the whole transaction, finding again would find the same: what changed meanwhile failed with
+    -- 40001 just now.
+    -- The same when no transaction ended since the finding began.
+    EXIT WHEN pg_current_snapshot()::text = v_seen;
   END LOOP;
   -- An older snapshot that is about to lock one of these must fail, so each gets a new version.
   UPDATE {{cluster}} AS c SET size = c.size WHERE c.id = ANY (v_bump);
@@ -169,7 +180,7 @@ BEGIN
   IF cardinality(v_cut) > 0 THEN
     DELETE FROM {{node}} AS n USING unnest(v_dead) AS u(id) WHERE n.id = u.id;
     IF cardinality(v_pn) > 400 THEN
-      PERFORM set_config('plan_cache_mode', 'force_custom_plan', true);
+      PERFORM set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'on', true);
     END IF;
     WITH pn AS MATERIALIZED (
       SELECT p.id, p.head, p.ord, p.home FROM unnest(v_pn, v_pn_head, v_pn_ord, v_pn_home) AS p(id, head, ord, home)
@@ -210,30 +221,42 @@ BEGIN
 
   -- Order. What has one parent waits for it, when the parent is in a piece or new; the rest tops a cluster of its own,
   -- and so does what waits for itself (a ring through link tables).
-  PERFORM set_config('enable_nestloop', CASE WHEN cardinality(v_it) + cardinality(v_pn) > 100 THEN 'off' ELSE 'on' END, true);
-  WITH RECURSIVE item AS MATERIALIZED (
-    SELECT i.id, i.k, i.s, f.p FROM unnest(v_it, v_it_k, v_it_s) AS i(id, k, s)
-      LEFT JOIN (SELECT l.child, (array_agg(l.parent))[1] AS p FROM unnest(v_child, v_parent) AS l(child, parent)
-                 GROUP BY l.child HAVING count(*) = 1) AS f ON f.child = i.id
-  ), dep AS MATERIALIZED (
-    SELECT u.id, u.id AS head FROM unnest(v_new) AS u(id)
-    UNION ALL
-    SELECT p.id, p.head FROM unnest(v_pn, v_pn_head) AS p(id, head) WHERE p.head IS NOT NULL
-  ), waits AS MATERIALIZED (
-    SELECT i.id, d.head FROM item AS i LEFT JOIN dep AS d ON d.id = i.p
-  ), level(id, n) AS (
-    SELECT w.id, 1 FROM waits AS w WHERE w.head IS NULL
-    UNION ALL
-    SELECT w.id, l.n + 1 FROM level AS l JOIN waits AS w ON w.head = l.id
-  ), placed AS MATERIALIZED (
-    SELECT i.id, i.k, i.s, i.p, CASE WHEN i.p IS NULL OR l.n IS NULL THEN 0 ELSE l.n END AS n
-    FROM item AS i LEFT JOIN level AS l ON l.id = i.id
-  )
-  SELECT array_agg(o.id ORDER BY o.n), array_agg(o.k ORDER BY o.n), array_agg(o.s ORDER BY o.n), array_agg(o.p ORDER BY o.n),
-         (SELECT array_agg(c.n ORDER BY c.level) FROM
-           (SELECT p.n AS level, count(*)::integer AS n FROM (SELECT x.n FROM placed AS x UNION ALL SELECT 0) AS p GROUP BY p.n) AS c)
-    INTO v_it, v_it_k, v_it_s, v_it_p, v_level FROM placed AS o;
-  PERFORM set_config('enable_nestloop', 'on', true);
+  IF cardinality(v_it) = 1 THEN
+    v_it_p := ARRAY[CASE WHEN cardinality(v_parent) = 1 AND v_child = v_it THEN v_parent[1] END];
+    IF cardinality(v_ids) > 1 THEN
+      -- v_parent holds links of others as well.
+      v_it_p := ARRAY(SELECT CASE WHEN count(*) = 1 THEN (array_agg(l.parent))[1] END
+        FROM unnest(v_child, v_parent) AS l(child, parent) WHERE l.child = v_it[1]);
+    END IF;
+    v_level := CASE WHEN v_it_p[1] IS NULL OR v_it_p[1] = ANY (v_pn) THEN ARRAY[2] ELSE ARRAY[1, 1] END;
+  ELSIF cardinality(v_it) > 1 THEN
+    PERFORM set_config('enable_nestloop', CASE WHEN cardinality(v_it) + cardinality(v_pn) > 100 THEN 'off' ELSE 'on' END, true);
+    WITH RECURSIVE item AS MATERIALIZED (
+      SELECT i.id, i.k, i.s, f.p FROM unnest(v_it, v_it_k, v_it_s) AS i(id, k, s)
+        LEFT JOIN (SELECT l.child, (array_agg(l.parent))[1] AS p FROM unnest(v_child, v_parent) AS l(child, parent)
+                   GROUP BY l.child HAVING count(*) = 1) AS f ON f.child = i.id
+    ), dep AS MATERIALIZED (
+      SELECT u.id, u.id AS head FROM unnest(v_new) AS u(id)
+      UNION ALL
+      SELECT p.id, p.head FROM unnest(v_pn, v_pn_head) AS p(id, head) WHERE p.head IS NOT NULL
+    ), waits AS MATERIALIZED (
+      SELECT i.id, d.head FROM item AS i LEFT JOIN dep AS d ON d.id = i.p
+    ), level(id, n) AS (
+      SELECT w.id, 1 FROM waits AS w WHERE w.head IS NULL
+      UNION ALL
+      SELECT w.id, l.n + 1 FROM level AS l JOIN waits AS w ON w.head = l.id
+    ), placed AS MATERIALIZED (
+      SELECT i.id, i.k, i.s, i.p, CASE WHEN i.p IS NULL OR l.n IS NULL THEN 0 ELSE l.n END AS n
+      FROM item AS i LEFT JOIN level AS l ON l.id = i.id
+    )
+    SELECT array_agg(o.id ORDER BY o.n), array_agg(o.k ORDER BY o.n), array_agg(o.s ORDER BY o.n), array_agg(o.p ORDER BY o.n),
+           (SELECT array_agg(c.n ORDER BY c.level) FROM
+             (SELECT p.n AS level, count(*)::integer AS n FROM (SELECT x.n FROM placed AS x UNION ALL SELECT 0) AS p GROUP BY p.n) AS c)
+      INTO v_it, v_it_k, v_it_s, v_it_p, v_level FROM placed AS o;
+    PERFORM set_config('enable_nestloop', 'on', true);
+  ELSE
+    v_level := ARRAY[1];
+  END IF;
 
   -- Settle those that top clusters of their own. (Level 0 was counted once too often, so that it is always there.)
   v_at := v_level[1] - 1;
@@ -251,7 +274,8 @@ BEGIN
   -- Then the others, level by level.
   FOR v_l IN 2 .. cardinality(v_level) LOOP
     v_count := v_level[v_l];
-    PERFORM set_config('plan_cache_mode', CASE WHEN v_count > 200 THEN 'force_custom_plan' ELSE 'force_generic_plan' END, true);
+    PERFORM set_config('plan_cache_mode', CASE WHEN v_count > 200 THEN 'force_custom_plan' ELSE 'force_generic_plan' END, true),
+            set_config('enable_seqscan', CASE WHEN v_count > 200 THEN 'on' ELSE 'off' END, true);
     WITH item AS MATERIALIZED (
       SELECT i.id, i.p, i.k, i.s, n.cluster AS c, n.local
       FROM unnest(v_it[v_at + 1 : v_at + v_count], v_it_p[v_at + 1 : v_at + v_count], v_it_k[v_at + 1 : v_at + v_count],
@@ -306,7 +330,7 @@ BEGIN
   END LOOP;
 
   IF cardinality(v_ids) + cardinality(v_pn) > 400 THEN
-    PERFORM set_config('plan_cache_mode', 'force_custom_plan', true);
+    PERFORM set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'on', true);
   END IF;
   -- Edges of the clusters that are new or stand elsewhere, and of those whose parents do.
   INSERT INTO {{edge}}

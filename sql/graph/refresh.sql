@@ -2,7 +2,7 @@
 -- at most one parent. Everything else is done by rederive.
 CREATE OR REPLACE FUNCTION {{refresh}}(v_ids {{key}}[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $authz$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $authz$
 DECLARE
   v_plain boolean;
   v_parents {{key}}[];
@@ -16,9 +16,9 @@ BEGIN
   END IF;
   IF cardinality(v_ids) = 1 THEN
     SELECT NOT EXISTS (SELECT FROM {{node}} AS n WHERE n.id = v_ids[1])
-           AND EXISTS (SELECT FROM {{objects}}(v_ids))
-           AND NOT EXISTS (SELECT FROM {{children}}(v_ids)),
-           ARRAY(SELECT p.parent FROM {{parents}}(v_ids) AS p)
+           AND EXISTS (SELECT FROM {{is_object}}(v_ids[1]))
+           AND NOT EXISTS (SELECT FROM {{children_of}}(v_ids[1])),
+           ARRAY(SELECT p.parent FROM {{parents_of}}(v_ids[1]) AS p)
       INTO v_plain, v_parents;
     IF v_plain AND cardinality(v_parents) = 0 THEN
       v_cluster := nextval('{{cluster_id}}');

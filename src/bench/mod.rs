@@ -6,6 +6,7 @@
 
 pub mod error;
 pub mod generate;
+pub mod headless;
 pub mod histogram;
 pub mod live;
 pub mod load;

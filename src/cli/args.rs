@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::bench::BenchCommand;
+
 /// Authorization inside PostgreSQL: compile a policy into row-level security, apply it, verify it, ask it.
 #[derive(Debug, Parser)]
 #[command(name = "rowdeck", version, disable_help_subcommand = true)]
@@ -136,6 +138,9 @@ pub enum Command {
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
         limit: u32,
     },
+    /// Measure
+    #[command(subcommand)]
+    Bench(BenchCommand),
 }
 
 /// Who asks.

@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod ask;
+pub mod bench;
 pub mod database;
 pub mod logging;
 pub mod output;
@@ -99,6 +100,7 @@ async fn open_console(target: Option<Target>, policy: Option<PathBuf>) -> Result
 
 async fn act(global: &Global, out: Output, command: Command) -> Ended {
     match command {
+        Command::Bench(command) => bench::run(global, out, &command).await,
         Command::Check { policy } => policy::check(global, out, policy.as_deref()),
         Command::Sql { policy } => policy::sql(global, out, policy.as_deref()),
         Command::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,

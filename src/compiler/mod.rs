@@ -2,6 +2,7 @@
 //! and nothing here knows a terminal, a runtime or a database driver.
 
 pub mod ast;
+pub mod cluster;
 pub mod codes;
 pub mod diagnostic;
 pub mod emit;

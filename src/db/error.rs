@@ -15,7 +15,7 @@ pub enum DbError {
     #[error("the connection was lost: {0}")]
     Lost(String),
     /// The server refused a statement.
-    #[error("{}", refusal(.0))]
+    #[error("{}", said(.0))]
     Server(Box<Refusal>),
     /// A wrong argument, setting or target.
     #[error("{0}")]
@@ -23,6 +23,20 @@ pub enum DbError {
     /// The policy has mistakes, found by the compiler or by the server (AZ6xx).
     #[error("{}", summary(.0))]
     Policy(Vec<Diagnostic>),
+    /// Something must be mended before the policy can be applied; nothing was changed.
+    #[error("{}", super::plan::blocked(.0))]
+    Blocked(Vec<super::plan::Blocker>),
+    /// Somebody else is in the way, or something changed meanwhile; nothing was changed.
+    #[error("{0}")]
+    Busy(String),
+    /// The server refused to make one object of the policy; nothing was changed.
+    #[error("making {what} failed: {}", said(.refusal))]
+    Object {
+        /// The object's kind and name.
+        what: String,
+        /// What the server said.
+        refusal: Box<Refusal>,
+    },
     /// Tests with data of their own run only where that is known to be harmless.
     #[error(
         "database \"{0}\" is not marked as a development database [AZ610]; if its data may be written to, run: \
@@ -82,7 +96,7 @@ pub struct Refusal {
     pub position: Option<u32>,
 }
 
-fn refusal(r: &Refusal) -> String {
+fn said(r: &Refusal) -> String {
     let mut out = format!("{} [{}]", text::line(&r.message), r.sqlstate);
     for more in [&r.detail, &r.hint].into_iter().flatten() {
         out.push_str("; ");
@@ -107,7 +121,10 @@ impl DbError {
 
     /// The SQLSTATE, when the server refused.
     pub fn sqlstate(&self) -> Option<&str> {
-        if let DbError::Server(r) = self { Some(&r.sqlstate) } else { None }
+        match self {
+            DbError::Server(refusal) | DbError::Object { refusal, .. } => Some(&refusal.sqlstate),
+            _ => None,
+        }
     }
 
     /// True when the session can no longer be used.

@@ -1,7 +1,10 @@
 //! Everything that talks to a server: connecting, the embedded server, planning and applying a policy, verifying the
 //! index, asking who can see what. It uses the compiler and knows nothing of the console.
 
+pub mod apply;
 pub mod as_role;
+pub mod build;
+pub mod cancel;
 pub mod catalog;
 pub mod config;
 pub mod connect;
@@ -11,6 +14,7 @@ pub mod error;
 pub mod inspect;
 pub mod keys;
 mod passfile;
+pub mod plan;
 pub mod policy_tests;
 pub mod progress;
 mod refusals;

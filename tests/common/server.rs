@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rowdeck::db::target::Target;
 use tokio_postgres::{Client, Config, NoTls};
 
 /// A running server.
@@ -40,6 +41,11 @@ impl Database {
         let admin = connect("postgres").await;
         admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
         Database { name }
+    }
+
+    /// Where it is, for code that connects by itself.
+    pub fn target(&self, user: &str) -> Target {
+        Target::socket(&server().dir, 5432, user, &self.name)
     }
 
     /// A session in it.

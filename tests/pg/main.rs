@@ -4,6 +4,12 @@
 #[path = "../common/server.rs"]
 mod server;
 
+mod apply;
+mod apply_faults;
+mod apply_preflight;
+mod apply_world;
+mod build;
 mod docs;
+mod measure;
 mod trees;
 mod world;

@@ -111,10 +111,15 @@ fn write(random: &mut Random, ids: &[i64], next: &mut i64) -> String {
 
 async fn random_writes(cluster_size: u32, seed: u64, steps: usize) {
     let mut world = World::new(cluster_size).await;
+    write_at_random(&mut world, cluster_size, seed, steps).await;
+}
+
+/// Random writes on whatever is there, comparing after each.
+pub async fn write_at_random(world: &mut World, cluster_size: u32, seed: u64, steps: usize) {
     let mut random = Random(seed);
-    let mut next = 0;
+    let mut next = ids(world).await.last().copied().unwrap_or(0);
     for step in 0..steps {
-        let ids = ids(&world).await;
+        let ids = ids(world).await;
         let sql = if ids.is_empty() {
             next += 3;
             format!("INSERT INTO app.folders VALUES ({}, NULL), ({}, {})", next - 1, next, next - 1)

@@ -93,8 +93,9 @@ impl Api<'_> {
         } else {
             "SELECT"
         };
+        // It runs as the caller and names everything in full; without a SET of its own PostgreSQL can inline it.
         let sql = format!(
-            "CREATE OR REPLACE FUNCTION {}({}) RETURNS {}\nLANGUAGE sql {}\nSET search_path = pg_catalog, pg_temp\nAS $authz$ {select} {}({}) $authz$",
+            "CREATE OR REPLACE FUNCTION {}({}) RETURNS {}\nLANGUAGE sql {}\nAS $authz$ {select} {}({}) $authz$",
             self.name,
             plain.join(", "),
             self.returns,

@@ -138,6 +138,9 @@ impl Policy<'_> {
     fn why_relation(&self, scope: &mut Scope, relation: RelId, id: &str) -> Emit<String> {
         let ty = scope.ty;
         let found = self.relation(ty, relation)?;
+        if found.sources.iter().any(|s| s.subject == Subject::Group(ty, relation)) {
+            return self.why_nested(scope, relation);
+        }
         let mut parts = Vec::new();
         for source in &found.sources {
             let rows = self.rows(ty, relation, source)?;
@@ -153,9 +156,6 @@ impl Policy<'_> {
             let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
             let from = format!("FROM {} WHERE {} = {id} AND {holder}{condition}", rows.from, rows.object);
             parts.push(match source.subject {
-                Subject::Group(group, member) if (group, member) == (ty, relation) => {
-                    continue_group(&step, &value, &from)
-                }
                 Subject::Group(group, member) => {
                     let inner = names::function("why", self.ty(group)?, &self.relation(group, member)?.name);
                     format!(
@@ -166,8 +166,7 @@ impl Policy<'_> {
                 _ => format!("SELECT jsonb_build_array({step}) AS chain {from}"),
             });
         }
-        let nested = found.sources.iter().any(|s| s.subject == Subject::Group(ty, relation));
-        if nested { self.why_nested(scope, relation) } else { Ok(parts.join("\nUNION ALL\n")) }
+        Ok(parts.join("\nUNION ALL\n"))
     }
 
     /// A relation whose subjects are groups of itself: from the object down through the groups that the caller is in,
@@ -252,20 +251,20 @@ impl Policy<'_> {
             let step = self.step(link.child, &found.name, source, &rows.object, &subject)?;
             let mut conditions: Vec<String> = rows.condition.into_iter().collect();
             if let Some(condition) = &link.condition {
-                let child = self.ty(link.child)?;
-                let key = self.key(link.child)?.0;
-                conditions.push(format!(
-                    "EXISTS (SELECT FROM {} AS this WHERE this.{key} = {} AND {})",
-                    child.table,
-                    rows.object,
-                    on_row(condition, "this")?
-                ));
+                let test = on_row(condition, "this")?;
+                conditions.push(match &source.place {
+                    // The row is the child's own.
+                    Place::Column { .. } => test,
+                    _ => {
+                        let child = self.ty(link.child)?;
+                        let key = self.key(link.child)?.0;
+                        let object = &rows.object;
+                        format!("EXISTS (SELECT FROM {} AS this WHERE this.{key} = {object} AND {test})", child.table)
+                    }
+                });
             }
-            conditions.push(format!(
-                "EXISTS (SELECT FROM {} AS this WHERE this.{} = {value})",
-                parent.table,
-                self.key(link.parent)?.0
-            ));
+            let parent_key = self.key(link.parent)?.0;
+            conditions.push(format!("EXISTS (SELECT FROM {} AS o WHERE o.{parent_key} = {value})", parent.table));
             links.push(format!(
                 "SELECT {} AS child, {value} AS parent, {step} AS step FROM {} WHERE {} = ANY (frontier) AND {}",
                 rows.object,
@@ -363,9 +362,4 @@ fn with_chain(from: &str, call: &str) -> String {
         Some((from, condition)) => format!("{from}, LATERAL {call} w(chain) WHERE {condition}"),
         None => format!("{from}, LATERAL {call} w(chain)"),
     }
-}
-
-/// A step into a group of the same relation; [`Policy::why_nested`] follows it.
-fn continue_group(step: &str, value: &str, from: &str) -> String {
-    format!("SELECT jsonb_build_array({step}) || jsonb_build_array({value}) AS chain {from}")
 }

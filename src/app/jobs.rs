@@ -89,6 +89,11 @@ impl Jobs {
             Effect::RunTests { name, text } => {
                 tokio::spawn(apply::run_tests(context, name, text));
             }
+            Effect::Plan { name, text, revision } => {
+                tokio::spawn(apply::make_plan(context, name, text, revision));
+            }
+            Effect::Apply { name, text, plan } => self.apply.start(context, name, text, plan),
+            Effect::CancelApply => self.apply.cancel(),
             Effect::BenchStart(rates) => self.load.start(context, rates),
             Effect::BenchRates(rates) => self.load.set_rates(rates),
             Effect::BenchMove => self.load.big_move(),
@@ -99,8 +104,9 @@ impl Jobs {
 
     /// Ends what runs, and waits until the server has let go of it, or for a few seconds.
     pub async fn stop(&mut self, patience: Duration) {
-        let load = self.load.end();
-        if tokio::time::timeout(patience, load).await.is_err() {
+        let (load, apply) = (self.load.end(), self.apply.end());
+        let both = async { tokio::join!(load, apply) };
+        if tokio::time::timeout(patience, both).await.is_err() {
             tracing::warn!("the console ended before all work on the server did");
         }
     }

@@ -127,8 +127,14 @@ fn plan_lines(theme: &Theme, plan: &Plan, width: usize) -> Vec<Line<'static>> {
         let wrapped = super::widgets::wrap(&safe, width.saturating_sub(4));
         out.extend(wrapped.into_iter().map(|l| line(theme, role, format!("   {l}"))));
     }
-    if plan.locks > 0 {
-        out.push(line(theme, Role::Dim, format!("   about {} locks at the end", crate::text::count(plan.locks))));
+    out.extend(plan.graphs.iter().map(|graph| line(theme, Role::Text, format!("   {graph}"))));
+    if let Some((needed, free)) = plan.locks {
+        let (needed, free) = (crate::text::count(needed), crate::text::count(free));
+        out.push(line(
+            theme,
+            Role::Text,
+            format!("   needs {needed} entries of the lock table at most; {free} are free"),
+        ));
     }
     out
 }

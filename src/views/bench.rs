@@ -32,7 +32,9 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
         out.extend(words.into_iter().map(|l| line(theme, Role::Error, l)));
     }
     match &bench.snapshot {
-        Some(snapshot) if snapshot.elapsed > 0.0 => out.extend(measured(theme, snapshot, width, usize::from(inner.height))),
+        Some(snapshot) if snapshot.elapsed > 0.0 => {
+            out.extend(measured(theme, snapshot, width, usize::from(inner.height)))
+        }
         _ => out.extend(nothing(model, theme, width)),
     }
     lines(frame, inner, out);

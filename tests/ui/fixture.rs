@@ -11,15 +11,16 @@ use rowdeck::app::keymap::keys_strict;
 use rowdeck::app::message::{BenchNews, Message};
 use rowdeck::app::model::Model;
 use rowdeck::app::model::apply::{Plan, PlanStep};
-use rowdeck::app::model::bench::{OutcomeRow, Second, Snapshot};
 use rowdeck::app::model::inspect::{Holder, Holders, ObjectRef, ObjectView, PersonRow, PersonView, Told, WhyView};
 use rowdeck::app::model::link::{Facts, InForce, LockTable};
 use rowdeck::app::model::policy::{DiskStamp, Finding, Outcome};
 use rowdeck::app::theme::Theme;
 use rowdeck::app::update;
+use rowdeck::bench::histogram::Summary;
+use rowdeck::bench::live::{BigMove, Class, ErrorCount, Kind, Operation, Phase, Second, Slice, Snapshot};
 use rowdeck::compiler::diagnostic::Severity;
 use rowdeck::compiler::ident::{Ident, QualName};
-use rowdeck::compiler::objects::{Emitted, GovernedTable, Lock, LockMode, Object, ObjectKind, Phase};
+use rowdeck::compiler::objects::{Emitted, GovernedTable, Lock, LockMode, Object, ObjectKind, Phase as Step};
 use rowdeck::db::progress::{ApplyReport, Progress, VerifyBatch, Wrong};
 
 pub const POLICY: &str = "-- a small policy\napp role app_user\n\ntype user = app.users where {active}\n\n\
@@ -151,7 +152,7 @@ pub fn lint() -> Finding {
     }
 }
 
-fn object(kind: ObjectKind, name: &str, sql: &str, phase: Phase, lock: Option<LockMode>) -> Object {
+fn object(kind: ObjectKind, name: &str, sql: &str, phase: Step, lock: Option<LockMode>) -> Object {
     let locks = lock.map(|mode| Lock { table: QualName::new("app", "folders"), mode }).into_iter().collect();
     Object { kind, name: name.into(), sql: sql.into(), locks, phase, graph: None }
 }
@@ -163,28 +164,28 @@ pub fn emitted() -> Emitted {
                 ObjectKind::Table,
                 "authz_int.g1_node",
                 "CREATE TABLE authz_int.g1_node (\n  id bigint PRIMARY KEY,\n  cluster bigint NOT NULL\n)",
-                Phase::Tables,
+                Step::Tables,
                 None,
             ),
             object(
                 ObjectKind::Trigger,
                 "app.folders: authz_g1_ins",
                 "CREATE TRIGGER authz_g1_ins AFTER INSERT ON app.folders",
-                Phase::Upkeep,
+                Step::Upkeep,
                 Some(LockMode::ShareRowExclusive),
             ),
             object(
                 ObjectKind::View,
                 "authz_gen.folder_view",
                 "CREATE VIEW authz_gen.folder_view AS SELECT 1",
-                Phase::Functions,
+                Step::Functions,
                 None,
             ),
             object(
                 ObjectKind::Policy,
                 "app.folders: select",
                 "CREATE POLICY authz_select ON app.folders FOR SELECT TO app_user",
-                Phase::Rules,
+                Step::Rules,
                 Some(LockMode::AccessExclusive),
             ),
         ],
@@ -220,7 +221,8 @@ pub fn plan(revision: u64) -> Plan {
             step("build graph folder.parent", "SHARE ROW EXCLUSIVE on app.folders", "about 54,000 rows"),
             step("switch rules", "ACCESS EXCLUSIVE on app.files, app.folders", "8 objects"),
         ],
-        locks: 214,
+        graphs: vec!["index of folder.parent is built, about 54,000 rows".into()],
+        locks: Some((214, 6_102)),
         warnings: vec!["index app.files(folder_id) is missing".into()],
         refusals: Vec::new(),
     }
@@ -298,7 +300,9 @@ pub fn person_31() -> Told {
     };
     Told::Person(PersonView {
         person: ObjectRef { ty: "user".into(), id: "31".into() },
+        label: Some("Bo".into()),
         ty: "file".into(),
+        types: vec!["folder".into(), "file".into()],
         rows: vec![row("88", "Q3 plan", &["edit", "view"]), row("91", "Notes", &["view"])],
         after: Some("91".into()),
     })
@@ -311,32 +315,54 @@ pub fn why() -> Told {
     })
 }
 
+fn summary(n: u64, p95: f64, p99: Option<f64>, max: f64) -> Summary {
+    Summary { n, p50: Some(0.8), p95: Some(p95), p99, max: Some(max) }
+}
+
 pub fn measured() -> Message {
-    let row = |name: &str, count: u64, p99: Option<f64>| OutcomeRow {
-        name: name.into(),
-        count,
-        p50: Some(0.8),
-        p95: Some(1.63),
-        p99,
-        max: Some(44.0),
+    let operation = |kind: Kind, done: u64, p99: Option<f64>, failed: u64| Operation {
+        kind,
+        done,
+        denied: 0,
+        failed,
+        timeouts: 0,
+        latency: summary(done, 1.63, p99, 44.0),
+        service: Summary::default(),
     };
-    let seconds = (0..40)
-        .map(|at| Second {
-            reads: 395 + at % 7,
-            writes: 18 + at % 4,
-            read_p95: Some(1.2 + (at % 5) as f64 / 10.0),
-            write_p95: Some(if at == 30 { 31.0 } else { 8.8 }),
-            big_move: at == 30,
-        })
-        .collect();
+    let slice =
+        |done: u64, p95: f64| Slice { done, failed: 0, missed: 0, latency: summary(done, p95, None, p95 * 2.0) };
+    let series = (0..40).map(|second| Second {
+        second,
+        reads: slice(395 + second % 7, 1.2 + (second % 5) as f64 / 10.0),
+        writes: slice(18 + second % 4, if second == 30 { 31.0 } else { 8.8 }),
+        big_move: second == 30,
+    });
+    let error = ErrorCount { count: 3, last: "could not serialize access".into() };
     Message::Bench(BenchNews::Snapshot(Box::new(Snapshot {
+        phase: Phase::Running,
         elapsed: 40.2,
-        operations: vec![row("open-file", 8_011, Some(2.9)), row("create", 711, Some(14.2)), row("move", 70, None)],
-        errors: vec![("40001".into(), 3)],
-        seconds,
-        missed: 0,
-        big_move: Some("17,982 below in 0.06 s".into()),
-        longest_pause: Some(31.0),
+        reads_rate: 400.0,
+        writes_rate: 20.0,
+        series: Arc::new(series.collect()),
+        operations: vec![
+            operation(Kind::OpenFile, 8_011, Some(2.9), 0),
+            operation(Kind::Create, 711, Some(14.2), 3),
+            operation(Kind::Move, 70, None, 0),
+        ],
+        reads: Class { done: 16_000, ..Class::default() },
+        writes: Class { done: 781, failed: 3, ..Class::default() },
+        big_moves: vec![BigMove {
+            at: 30.2,
+            folder: 4_102,
+            to: Some(7),
+            below: 17_982,
+            milliseconds: Some(61.3),
+            error: None,
+            others: summary(3, 31.0, None, 31.0),
+        }],
+        errors: [("40001".to_owned(), error)].into(),
+        connections: 24,
+        note: None,
     })))
 }
 

@@ -1,6 +1,6 @@
 //! Every screen at three sizes, as it is and after what usually happens on it.
 
-use rowdeck::app::message::{BenchNews, Message};
+use rowdeck::app::message::Message;
 
 use crate::fixture::*;
 
@@ -121,7 +121,6 @@ fn inspect_a_person() {
 fn bench_while_it_runs() {
     let mut console = with_policy();
     console.keys("6s<tab><enter>");
-    console.send(Message::Bench(BenchNews::Started));
     console.send(measured());
     pictures!("bench", console);
 }

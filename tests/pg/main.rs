@@ -4,6 +4,7 @@
 #[path = "../common/server.rs"]
 mod server;
 
+mod agree;
 mod apply;
 mod apply_faults;
 mod apply_preflight;

@@ -253,7 +253,8 @@ fn shares(data: &Dataset, shape: &Shape, members: usize) -> Vec<Share> {
         let with = if place < 2 { With::EveryUser } else { With::User(guest) };
         shares.push(Share { what: Shared::Folder(index as u32), relation: "viewer", with, by: folder.owner });
     }
-    // Inactive owners hold nothing and so may not share.
-    shares.retain(|share| data.users.get(share.by as usize).is_some_and(|user| user.active));
+    // Inactive users hold nothing: they may not share, and to share with them is refused.
+    let active = |user: u32| data.users.get(user as usize).is_some_and(|user| user.active);
+    shares.retain(|share| active(share.by) && !matches!(share.with, With::User(user) if !active(user)));
     shares
 }

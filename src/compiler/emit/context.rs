@@ -9,7 +9,7 @@ use crate::compiler::model::{Graph, GraphId, Model, PermId, Permission, RelId, R
 use crate::compiler::objects::GraphTables;
 use crate::compiler::span::Span;
 
-use super::names;
+use super::{Options, names};
 
 /// A piece of SQL text, or the reason the policy cannot be compiled.
 pub type Emit<T> = Result<T, Diagnostic>;
@@ -28,6 +28,8 @@ pub struct Policy<'m> {
     pub model: &'m Model,
     /// The index of each of its graphs, in the model's order.
     pub graphs: Vec<GraphTables>,
+    /// How it is emitted.
+    pub options: Options,
 }
 
 impl<'m> Policy<'m> {

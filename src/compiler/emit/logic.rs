@@ -152,10 +152,8 @@ fn or_names(model: &Model, ty: TypeId, permission: PermId) -> (BTreeSet<PermId>,
     while let Some(next) = stack.pop() {
         match next {
             Expr::Or(parts) => stack.extend(parts),
-            Expr::Permission(id, _) => {
-                if permissions.insert(*id) {
-                    stack.extend(def.permission(*id).map(|p| &p.expr));
-                }
+            Expr::Permission(id, _) if permissions.insert(*id) => {
+                stack.extend(def.permission(*id).map(|p| &p.expr));
             }
             Expr::Relation(id, _) => {
                 relations.insert(id.0);

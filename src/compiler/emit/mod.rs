@@ -32,8 +32,25 @@ use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 use context::{Emit, Policy, not_built};
 use views::Made;
 
-/// Objects in one cluster of the ancestor index, at most. Tests also run at 2 and 3.
-pub const CLUSTER_SIZE: u32 = 256;
+/// What can be set about the generated SQL. None of it changes who may see what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Objects in one cluster of the ancestor index, at most. Tests also run at 2 and 3.
+    pub cluster_size: u32,
+    /// Rows of one statement that are probed one by one before what the caller holds is worked out.
+    pub first_rows: u32,
+    /// Rows of one statement that are tested against what the caller holds before everything reached is worked out.
+    pub held_rows: u32,
+}
+
+impl Default for Options {
+    /// A probe costs about 50 µs and working out what is held about 1 ms (190 to 360 holdings, a million files), so
+    /// they break even near 32 rows; testing a row against what is held costs 6 µs, everything reached 10 to 40 ms
+    /// once, so those break even near 2,000.
+    fn default() -> Self {
+        Options { cluster_size: 256, first_rows: 32, held_rows: 2000 }
+    }
+}
 
 /// The runtime that does not depend on the policy: name and SQL, to be run in this order, safe to run again.
 pub fn runtime() -> &'static [(&'static str, &'static str)] {
@@ -49,17 +66,17 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
 /// # Errors
 /// What this release does not build, each with its line; nothing is emitted then.
 pub fn emit(model: &Model) -> Result<Emitted, Vec<Diagnostic>> {
-    emit_with(model, CLUSTER_SIZE)
+    emit_with(model, &Options::default())
 }
 
-/// The same with clusters of at most `cluster_size` objects.
+/// The same with options of one's own.
 ///
 /// # Errors
 /// As [`emit`].
-pub fn emit_with(model: &Model, cluster_size: u32) -> Result<Emitted, Vec<Diagnostic>> {
+pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagnostic>> {
     let mut emitted = Vec::new();
     for at in 0..model.graphs.len() {
-        let made = graph::emit_graph(model, GraphId(at), cluster_size)?;
+        let made = graph::emit_graph(model, GraphId(at), options.cluster_size)?;
         emitted.push(made);
     }
     let mut upkeep = graph::emit_verify(&emitted);
@@ -68,7 +85,7 @@ pub fn emit_with(model: &Model, cluster_size: u32) -> Result<Emitted, Vec<Diagno
         graphs.push(made.tables);
         upkeep.extend(made.objects);
     }
-    let policy = Policy { model, graphs };
+    let policy = Policy { model, graphs, options: *options };
     emit_policy(&policy, upkeep).map_err(|diagnostic| vec![diagnostic])
 }
 
@@ -108,8 +125,11 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     Ok(Emitted { objects, graphs: policy.graphs.clone(), tables, digest })
 }
 
-/// The relations to objects that some expression follows, with what it asks for there.
-fn followed(model: &Model) -> Vec<(TypeId, RelId, Vec<(TypeId, Target)>)> {
+/// A relation to objects that some expression follows, with what it asks for on each type reached.
+type Followed = (TypeId, RelId, Vec<(TypeId, Target)>);
+
+/// Every such relation, once for each thing asked for.
+fn followed(model: &Model) -> Vec<Followed> {
     let mut found = Vec::new();
     let mut collect = |ty: TypeId, expr: &Expr| {
         let mut stack = vec![expr];

@@ -12,14 +12,6 @@ use super::names;
 use super::relations::indented;
 use super::views::{Made, View};
 
-/// Rows of one statement that are probed one by one before what the caller holds is worked out. A probe costs about
-/// 50 µs and the set about 1 ms (measured with 190 to 360 holdings), so they break even near here.
-pub const FIRST_ROWS: u32 = 32;
-
-/// Rows of one statement that are tested against what the caller holds before everything reached is worked out: 6 µs a
-/// row against 10 to 40 ms once.
-pub const HELD_ROWS: u32 = 2000;
-
 impl Policy<'_> {
     /// The views and functions of every permission of one type.
     pub fn permission_objects(&self, ty: TypeId, made: &mut Made) -> Emit<()> {
@@ -73,8 +65,9 @@ impl Policy<'_> {
         let held = names::function("held", def, &found.name);
         let query = format!(
             "SELECT n.id FROM authz_int.{g}_node n\n\
-             WHERE CASE WHEN {checked} < {FIRST_ROWS} THEN\n  (SELECT {probes}\n   FROM (SELECT {path} AS path OFFSET 0) p)\n\
+             WHERE CASE WHEN {checked} < {first_rows} THEN\n  (SELECT {probes}\n   FROM (SELECT {path} AS path OFFSET 0) p)\n\
              ELSE\n  (SELECT bool_or(a IN (SELECT {held}())) FROM unnest({path}) a)\nEND",
+            first_rows = self.options.first_rows,
             probes = probes.join("\n    OR ")
         );
         made.views.push(View::new(&names::view(def, &found.name), query, scope).over(graph));

@@ -13,7 +13,6 @@ use super::context::{Asker, Emit, Form, Policy, Scope, not_built};
 use super::describe::describe;
 use super::logic;
 use super::names;
-use super::permissions::HELD_ROWS;
 use super::views::Made;
 
 /// More expanded views than anyone would accept; counting stops here.
@@ -161,7 +160,8 @@ impl Policy<'_> {
             return Ok(Staged { text: format!("({own}{set}){counts}"), views: Vec::new() });
         }
         let checked = self.checked_rows(graphs)?;
-        let text = format!("({own}CASE WHEN {checked} < {HELD_ROWS} THEN\n  {probe}\nELSE\n  {set}\nEND){counts}");
+        let held_rows = self.options.held_rows;
+        let text = format!("({own}CASE WHEN {checked} < {held_rows} THEN\n  {probe}\nELSE\n  {set}\nEND){counts}");
         Ok(Staged { text, views: probing.views })
     }
 

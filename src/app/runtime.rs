@@ -80,7 +80,7 @@ impl Runtime {
         let size = screen.size()?;
         let (sender, messages) = mpsc::channel(1024);
         let target = options.target.as_ref();
-        let name = target.map_or_else(|| "offline".to_owned(), |t| t.name.clone().unwrap_or_else(|| t.describe()));
+        let name = target.map_or_else(|| "offline".to_owned(), target_name);
         let mut model = Model::new(name, (size.width, size.height));
         model.read_only = target.is_some_and(|t| t.read_only);
         model.production = target.is_some_and(|t| t.production);
@@ -258,6 +258,12 @@ impl Runtime {
         (self.changed, self.at_once) = (true, true);
         self.message(Message::Resize(size.width, size.height))
     }
+}
+
+/// The target's name, or its hosts when it has none. Never its password.
+fn target_name(target: &Target) -> String {
+    let hosts = || target.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    target.name.clone().unwrap_or_else(hosts)
 }
 
 /// An emptied terminal that the next draw fills whole. `Terminal::clear` would ask the terminal for its cursor and wait

@@ -23,7 +23,7 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
     let width = usize::from(inner.width);
     let mut out: Vec<Line> = Vec::new();
     match &apply.stage {
-        Stage::Idle => out.extend(idle(model, theme)),
+        Stage::Idle => out.extend(idle(model, theme, width)),
         Stage::Planning => out.push(line(theme, Role::Text, "compiling, and reading the server's catalog ...")),
         Stage::Planned => {}
         Stage::Running => out.push(line(theme, Role::Title, running(model, "running"))),
@@ -55,13 +55,13 @@ fn plan_title(plan: &Plan) -> String {
     }
 }
 
-fn idle(model: &Model, theme: &Theme) -> Vec<Line<'static>> {
+fn idle(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let words = if model.link.is_up() {
         "no plan yet: p (or F5 anywhere) plans what applying this text would do; planning changes nothing"
     } else {
         model.link.why_no_data()
     };
-    vec![line(theme, Role::Dim, words)]
+    super::widgets::wrap(words, width).into_iter().map(|l| line(theme, Role::Dim, l)).collect()
 }
 
 fn running(model: &Model, word: &str) -> String {
@@ -181,7 +181,8 @@ fn batch_words(phase: &PhaseState, width: usize) -> String {
     if let Some(of) = phase.batches.1 {
         words.push_str(&format!(" of {}", count(of)));
     }
-    words.push_str(&format!(" · {} rows · {}/s", count(phase.rows.0), count(phase.rate.max(0.0) as u64)));
+    let of = phase.rows.1.map_or(String::new(), |of| format!(" of {}", count(of)));
+    words.push_str(&format!(" · {}{of} · {}/s", count(phase.rows.0), count(phase.rate.max(0.0) as u64)));
     if let (Some(left), None) = (phase.left, phase.ended) {
         words.push_str(&format!(" · {} left", duration(left)));
     }

@@ -61,7 +61,7 @@ fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> 
         theme,
         role,
         format!(
-            "{} measured · {} reads, {} tree writes · {} missed starts · {} connections",
+            "{} · {} reads, {} tree writes · {} missed starts · {} sessions",
             duration(snapshot.elapsed),
             count(snapshot.reads.done),
             count(snapshot.writes.done),
@@ -72,7 +72,7 @@ fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> 
     out.extend(charts(theme, &snapshot.series, width, height >= 26));
     out.extend(table(theme, snapshot));
     out.extend(errors(theme, snapshot));
-    out.extend(snapshot.big_moves.iter().rev().take(3).map(|big| big_move(theme, big, width)));
+    out.extend(snapshot.big_moves.iter().rev().take(3).flat_map(|big| big_move(theme, big, width)));
     if let Some(note) = &snapshot.note {
         out.push(line(theme, Role::Dim, crate::text::cut(note, width)));
     }
@@ -111,7 +111,7 @@ fn charts(theme: &Theme, seconds: &[Second], width: usize, tall: bool) -> Vec<Li
     out
 }
 
-fn big_move(theme: &Theme, big: &BigMove, width: usize) -> Line<'static> {
+fn big_move(theme: &Theme, big: &BigMove, width: usize) -> Vec<Line<'static>> {
     let below = crate::text::count(big.below);
     let head = format!("big move at {:.0} s: folder {} with {below} below", big.at, big.folder);
     let (role, words) = match (&big.error, big.milliseconds) {
@@ -124,7 +124,8 @@ fn big_move(theme: &Theme, big: &BigMove, width: usize) -> Line<'static> {
             (Role::Title, format!("{head}, {} ms; {pause}", number(took)))
         }
     };
-    line(theme, role, crate::text::cut(&words, width))
+    let safe = crate::text::line(&words).into_owned();
+    super::widgets::wrap(&safe, width).into_iter().map(|l| line(theme, role, l)).collect()
 }
 
 fn errors(theme: &Theme, snapshot: &Snapshot) -> Vec<Line<'static>> {

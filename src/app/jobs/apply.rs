@@ -104,6 +104,7 @@ fn words(made: &plan::Plan, revision: u64) -> Plan {
         what: clean(&step.title),
         lock: clean(&step.locks_text()),
         cost: match step.rows {
+            0 if step.objects == 0 => String::new(),
             0 => crate::text::counted(step.objects as u64, "object"),
             rows => format!("about {}", crate::text::counted(rows, "row")),
         },

@@ -82,7 +82,7 @@ fn open(model: &mut Model) -> Vec<Effect> {
             Some(Line::Holder(_, holder)) => {
                 Ask::Person { person: holder.who.clone(), ty: view.object.ty.clone(), after: None }
             }
-            _ => return Vec::new(),
+            _ => return complain(model, "mark a person: enter shows what they see, w why they may do that"),
         },
         Pane::Person(view) => match view.rows.get(at) {
             Some(row) => Ask::Object(ObjectRef { ty: view.ty.clone(), id: row.id.clone() }),

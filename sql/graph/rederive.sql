@@ -166,11 +166,13 @@ BEGIN
   -- An older snapshot that is about to lock one of these must fail, so each gets a new version.
   UPDATE {{cluster}} AS c SET size = c.size WHERE c.id = ANY (v_bump);
 
-  IF EXISTS (SELECT FROM {{columns}}() AS c JOIN unnest(v_new) AS u(id) ON u.id = c.child WHERE c.parent = c.child) THEN
-    v_moved := v_moved || v_new;
-  END IF;
-  IF cardinality(v_moved) > 0 THEN
-    PERFORM {{ring}}(v_moved);
+  IF NOT v_rebuild THEN
+    IF EXISTS (SELECT FROM {{columns}}() AS c JOIN unnest(v_new) AS u(id) ON u.id = c.child WHERE c.parent = c.child) THEN
+      v_moved := v_moved || v_new;
+    END IF;
+    IF cardinality(v_moved) > 0 THEN
+      PERFORM {{ring}}(v_moved);
+    END IF;
   END IF;
   IF cardinality(v_new) = 0 AND cardinality(v_cut) = 0 THEN
     RETURN;

@@ -22,4 +22,5 @@ pub mod secret;
 pub mod server_info;
 pub mod target;
 pub mod tls;
+pub mod verify;
 pub mod why;

@@ -76,7 +76,8 @@ impl World {
             for r in self.client.query("SELECT folder_id, shown_in FROM app.folder_links", &[]).await.unwrap() {
                 let (child, parent) = (r.get::<_, i64>(0), r.get::<_, i64>(1));
                 if child != parent {
-                    parents.entry(child).or_default().insert(parent);
+                    // A link may outlive its folder where triggers were off.
+                    parents.entry(child).and_modify(|set| _ = set.insert(parent));
                 }
             }
         }
@@ -91,6 +92,24 @@ impl World {
             (x, seen)
         };
         parents.keys().map(walk).collect()
+    }
+
+    /// `authz.verify()`.
+    pub async fn verified(&self) -> bool {
+        self.client.query_one("SELECT authz.verify()", &[]).await.unwrap().get(0)
+    }
+
+    /// All that verify finds, in batches of a size.
+    pub async fn wrong(&self, size: u32) -> Vec<rowdeck::db::progress::Wrong> {
+        let (mut cursor, mut wrong) = (None, Vec::new());
+        loop {
+            let batch = rowdeck::db::verify::next_batch(&self.client, cursor.as_deref(), size).await.unwrap();
+            wrong.extend(batch.wrong);
+            cursor = batch.cursor;
+            if cursor.is_none() {
+                return wrong;
+            }
+        }
     }
 
     /// Both agree, in both graphs, and the invariants of the tables hold.
@@ -108,6 +127,9 @@ impl World {
                 panic!("graph {graph} after {when}:\n{}", differs.join("\n"));
             }
             self.invariants(graph, when).await;
+        }
+        if !self.verified().await {
+            panic!("verify is false after {when}: {:?}", self.wrong(1000).await);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Expressions: what each name in them stands for.
 
+use std::collections::HashSet;
+
 use super::names::Naming;
 use super::{Resolver, Symbol};
 use crate::compiler::ast::{self, Member, Name, RolesDecl};
@@ -16,8 +18,7 @@ const RUN_TIME: [&str; 4] = ["break_glass", "impersonate", "manage_keys", "manag
 
 impl Resolver<'_> {
     pub(super) fn permissions(&mut self) {
-        let policy = self.policy;
-        for (at, decl) in policy.types().enumerate() {
+        for (at, decl) in self.decls.clone().into_iter().enumerate() {
             let ty = TypeId(at);
             for member in &decl.members {
                 let Member::Permission(permission) = member else { continue };
@@ -175,7 +176,7 @@ impl Resolver<'_> {
 
     /// `roles` in an expression: the type must have a `roles` line.
     fn roles_term(&mut self, ty: TypeId, span: Span) -> Option<Expr> {
-        let decl = self.policy.types().nth(ty.0)?;
+        let decl = self.decls.get(ty.0)?;
         if !decl.members.iter().any(|m| matches!(m, Member::Roles(_))) {
             let message = format!("{} has no \"roles :\" line saying who may hold roles", self.type_name(ty));
             self.error(210, span, message);
@@ -210,7 +211,7 @@ impl Resolver<'_> {
     }
 
     fn role_owner(&mut self, ty: TypeId, id: RelId, from: &Name) {
-        let lines = self.policy.types().nth(ty.0).into_iter().flat_map(|decl| &decl.members);
+        let lines = self.decls.get(ty.0).into_iter().flat_map(|decl| &decl.members);
         let mut bodies = lines.filter_map(|member| match member {
             Member::Relation(r) if r.name.value == from.value => r.body.as_ref(),
             _ => None,
@@ -232,13 +233,16 @@ impl Resolver<'_> {
     pub(super) fn run_time_permissions(&mut self) {
         use crate::compiler::model::Place;
         let mut found = Vec::new();
-        for def in &self.types {
+        let broken: HashSet<TypeId> = self.broken.relations.iter().map(|(ty, _)| *ty).collect();
+        for (at, def) in self.types.iter().enumerate() {
+            // A line that could not be read may be the one that shares.
+            let unsure = broken.contains(&TypeId(at));
             let sharers: Vec<_> = (def.relations.iter().flat_map(|r| &r.sources))
                 .filter_map(|s| if let Place::Shared { by, .. } = s.place { Some(by) } else { None })
                 .collect();
             for (at, permission) in def.permissions.iter().enumerate() {
                 let name = permission.name.as_str();
-                if name == "share" && !sharers.iter().any(|by| by.0 == at) && !self.has_broken_relation(def.span) {
+                if name == "share" && !sharers.iter().any(|by| by.0 == at) && !unsure {
                     let message =
                         format!("nothing asks for \"share\" of {}: it has no relation that \"share\" shares", def.name);
                     found.push(Diagnostic::error(307, permission.span, message));
@@ -272,7 +276,7 @@ impl Resolver<'_> {
 
     /// Whether custom roles of some type belong to objects of the type with this name.
     fn owns_roles(&self, owner: &str) -> bool {
-        self.policy.types().any(|decl| {
+        self.decls.iter().any(|decl| {
             decl.members.iter().any(|member| match member {
                 Member::Roles(RolesDecl { from: None, .. }) => decl.name.value == owner,
                 Member::Roles(RolesDecl { from: Some(from), .. }) => decl.members.iter().any(|m| match m {
@@ -286,11 +290,6 @@ impl Resolver<'_> {
                 _ => false,
             })
         })
-    }
-
-    fn has_broken_relation(&self, of: Span) -> bool {
-        let at = self.types.iter().position(|t| t.span == of);
-        at.is_some_and(|at| self.broken.relations.iter().any(|(ty, _)| ty.0 == at))
     }
 
     /// Relations no expression, rule, group or role looks at. Only in a policy that is right otherwise: a broken line

@@ -81,9 +81,12 @@ impl<'p> Resolver<'p> {
     fn who(&mut self, who: &WhoDecl, given: &Given<'_>) -> Option<Who> {
         for scope in &who.scopes {
             if scope.value != "read" && !self.scopes.contains(scope.value.as_str()) {
-                let near = suggest::nearest(&scope.value, self.scopes.iter().copied().chain(["read"]));
-                let message = format!("unknown scope \"{}\"{}", scope.value, suggest::or_list(near, "", &[]));
-                self.error(503, scope.span, message);
+                let near = match self.may_hint() {
+                    true => suggest::nearest(&scope.value, self.scopes.iter().copied().chain(["read"])),
+                    false => None,
+                };
+                let hint = suggest::or_list(near, "", &[]);
+                self.error(503, scope.span, format!("unknown scope \"{}\"{hint}", scope.value));
             }
             self.not_built(scope.span, "a test under a scope is");
         }
@@ -143,7 +146,7 @@ impl<'p> Resolver<'p> {
         if given.contains(name) {
             return;
         }
-        let mut all: Vec<&str> = given.iter().copied().collect();
+        let mut all: Vec<&str> = if self.may_hint() { given.iter().copied().collect() } else { Vec::new() };
         all.sort_unstable();
         let near = suggest::nearest(name, all.iter().copied());
         let hint = match (near, all.is_empty()) {

@@ -118,8 +118,8 @@ fn values(shape: &Shape, cluster_size: u32) -> Template {
         ("refresh", "_refresh"),
         ("expect", "_expect"),
         ("walk", "_walk"),
-        ("verify_nodes", "_verify_nodes"),
-        ("verify_clusters", "_verify_clusters"),
+        ("range", "_range"),
+        ("wrong", "_wrong"),
         ("verify", "_verify"),
         ("repair", "_repair"),
     ] {

@@ -1,0 +1,15 @@
+-- The last key of the next batch: of objects and nodes together, so that nodes without an object are met as well.
+CREATE OR REPLACE FUNCTION {{range}}(authz__after {{key}}, authz__size integer) RETURNS {{key}}
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_custom_plan AS $authz$
+BEGIN
+  RETURN (
+    SELECT k.id FROM (
+      (SELECT {{compared_key}} AS id FROM {{table}} AS this
+         WHERE authz__after IS NULL OR {{compared_key}} > authz__after ORDER BY 1 LIMIT authz__size)
+      UNION
+      (SELECT n.id FROM {{node}} AS n WHERE authz__after IS NULL OR n.id > authz__after ORDER BY 1 LIMIT authz__size)
+      ORDER BY 1 LIMIT authz__size
+    ) AS k ORDER BY k.id DESC LIMIT 1);
+END
+$authz$

@@ -4,6 +4,7 @@
 mod apply;
 mod ask;
 mod bench;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub struct Jobs {
     questions: ask::Questions,
     apply: apply::Applying,
     load: bench::Load,
+    verify: Slot,
 }
 
 impl Jobs {
@@ -75,6 +77,7 @@ impl Jobs {
             questions: ask::Questions::default(),
             apply: apply::Applying::default(),
             load: bench::Load::default(),
+            verify: Slot::default(),
         }
     }
 
@@ -94,6 +97,12 @@ impl Jobs {
             }
             Effect::Apply { name, text, plan } => self.apply.start(context, name, text, plan),
             Effect::CancelApply => self.apply.cancel(),
+            Effect::VerifyBatch { cursor, size } => {
+                tokio::spawn(verify::batch(context, self.verify.clone(), cursor, size));
+            }
+            Effect::Repair(wrong) => {
+                tokio::spawn(verify::repair(context, wrong));
+            }
             Effect::BenchStart(rates) => self.load.start(context, rates),
             Effect::BenchRates(rates) => self.load.set_rates(rates),
             Effect::BenchMove => self.load.big_move(),

@@ -9,7 +9,7 @@ use super::model::inspect::Told;
 use super::model::link::Facts;
 use super::model::policy::{DiskStamp, Outcome, TestRun};
 use crate::bench::live::Snapshot;
-use crate::db::progress::{ApplyReport, Progress, VerifyBatch, VerifyReport};
+use crate::db::progress::{ApplyReport, Progress, VerifyBatch};
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -61,8 +61,8 @@ pub enum Message {
     Verified(Result<VerifyBatch, String>),
     /// How many objects there are to check, about.
     VerifyTotal(u64),
-    /// A repair ended: how many were repaired and what is still wrong.
-    Repaired(Result<VerifyReport, String>),
+    /// A repair ended: how many objects were derived anew.
+    Repaired(Result<u64, String>),
     /// The database answered question `asked`.
     Told {
         /// The number of the question.

@@ -177,14 +177,15 @@ fn batch_words(phase: &PhaseState, width: usize) -> String {
         let cells = width.saturating_sub(64).clamp(8, 30);
         words.push_str(&format!("{} {:>3.0}% ", bar(share, 1.0, cells), share.min(1.0) * 100.0));
     }
-    words.push_str(&format!("batch {}", count(phase.batches.0)));
-    if let Some(of) = phase.batches.1 {
-        words.push_str(&format!(" of {}", count(of)));
-    }
-    let of = phase.rows.1.map_or(String::new(), |of| format!(" of {}", count(of)));
-    words.push_str(&format!(" · {}{of} · {}/s", count(phase.rows.0), count(phase.rate.max(0.0) as u64)));
+    let mut parts = Vec::new();
     if let (Some(left), None) = (phase.left, phase.ended) {
-        words.push_str(&format!(" · {} left", duration(left)));
+        parts.push(format!("{} left", duration(left)));
     }
+    parts.push(format!("{}/s", count(phase.rate.max(0.0) as u64)));
+    let of = phase.rows.1.map_or(String::new(), |of| format!(" of {}", count(of)));
+    parts.push(format!("{}{of}", count(phase.rows.0)));
+    let of = phase.batches.1.map_or(String::new(), |of| format!(" of {}", count(of)));
+    parts.push(format!("batch {}{of}", count(phase.batches.0)));
+    words.push_str(&parts.join(" · "));
     words
 }

@@ -20,12 +20,14 @@ const HOLDERS: u32 = 100;
 /// Rows of a page.
 const PAGE: u32 = 50;
 
+/// The policy in force, as of its version.
+type Known = (i64, Arc<Policy>);
+
 /// Asks, on a session of its own.
 #[derive(Debug, Clone, Default)]
 pub struct Questions {
     slot: Slot,
-    /// The policy in force, as of its version.
-    known: Arc<Mutex<Option<(i64, Arc<Policy>)>>>,
+    known: Arc<Mutex<Option<Known>>>,
 }
 
 impl Questions {

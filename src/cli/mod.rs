@@ -7,11 +7,13 @@ pub mod args;
 pub mod ask;
 pub mod bench;
 pub mod database;
+pub mod demo;
 pub mod logging;
 pub mod output;
 pub mod policy;
 pub mod signals;
 mod targets;
+pub mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -70,6 +72,7 @@ async fn run(cli: Cli) -> Result<End, DbError> {
     targets::warn_of_visible_password(global.db.as_deref());
     match cli.command {
         None => Ok(End::Console(console(global, cli.policy).await?)),
+        Some(Command::Demo(options)) => demo::run(global, out, &options).await,
         Some(command) => Ok(End::Code(act(global, out, command).await?)),
     }
 }
@@ -103,6 +106,11 @@ async fn act(global: &Global, out: Output, command: Command) -> Ended {
         Command::Bench(command) => bench::run(global, out, &command).await,
         Command::Check { policy } => policy::check(global, out, policy.as_deref()),
         Command::Sql { policy } => policy::sql(global, out, policy.as_deref()),
+        // Taken by `run`, since it may end as a console does.
+        Command::Demo(_) => Ok(0),
+        Command::Plan { policy } => interruptible(database::plan(global, out, policy.as_deref())).await,
+        Command::Apply { policy, yes } => database::apply(global, out, policy.as_deref(), yes).await,
+        Command::Verify(options) => verify::verify(global, out, &options).await,
         Command::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
         Command::Can { ty, id, permission, who } => {
             interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await

@@ -13,6 +13,8 @@ mod bench;
 mod build;
 mod docs;
 mod measure;
+mod read_plans;
+mod sign_in;
 mod trees;
 mod verify;
 mod world;

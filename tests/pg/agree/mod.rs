@@ -18,7 +18,7 @@ const TYPES: [(&str, &str); 2] = [("folder", "app.folders"), ("file", "app.files
 const PERMISSIONS: [&str; 3] = ["share", "edit", "view"];
 
 /// A database with the docs example, empty, and its policy, emitted with `options`.
-async fn world(options: &Options) -> (Database, Client) {
+pub async fn world(options: &Options) -> (Database, Client) {
     let database = Database::create().await;
     let client = database.connect().await;
     client

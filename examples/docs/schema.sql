@@ -7,6 +7,9 @@ BEGIN
   IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'app_user') THEN
     CREATE ROLE app_user LOGIN;
   END IF;
+EXCEPTION
+  -- Roles belong to the whole server: another database's setup may make it at the same moment.
+  WHEN duplicate_object OR unique_violation THEN NULL;
 END
 $$;
 

@@ -60,7 +60,8 @@ impl Latencies {
     /// Forgets all.
     pub fn clear(&mut self) {
         if let Some(histogram) = &mut self.0 {
-            histogram.clear();
+            // Not `clear`, which would keep the slowest.
+            histogram.reset();
         }
     }
 
@@ -158,7 +159,9 @@ mod tests {
         let whole: u64 = both.buckets().iter().map(|(_, n)| n).sum();
         assert_eq!(whole, 200);
         both.clear();
-        assert_eq!(both.n(), 0);
+        assert_eq!(both.summary(), Summary::default());
+        both.record(Duration::from_millis(2));
+        assert_eq!(both.max().unwrap().round(), 2.0, "the slowest is forgotten too");
     }
 
     #[test]

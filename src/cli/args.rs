@@ -17,6 +17,8 @@ pub struct Cli {
     /// Options of all commands.
     #[command(flatten)]
     pub global: Global,
+    /// The policy the console opens; rowdeck.toml's when left out
+    pub policy: Option<PathBuf>,
     /// What to do; the console when left out.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -39,6 +41,8 @@ pub struct Global {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// A PostgreSQL server with the docs example in it, and the console on it
+    Demo(DemoOptions),
     /// Find the mistakes of a policy; needs no database
     Check {
         /// The policy; rowdeck.toml's when left out
@@ -49,6 +53,21 @@ pub enum Command {
         /// The policy; rowdeck.toml's when left out
         policy: Option<PathBuf>,
     },
+    /// Say what applying a policy would change, lock and build; changes nothing
+    Plan {
+        /// The policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+    },
+    /// Put a policy in force, all of it or nothing
+    Apply {
+        /// The policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Check the stored inheritance index, in batches that block nobody
+    Verify(VerifyOptions),
     /// Run the policy's tests on the database
     Test {
         /// The policy; rowdeck.toml's when left out
@@ -147,6 +166,20 @@ pub struct As {
     /// Who asks: user:42, or nobody
     #[arg(long = "as", value_name = "TYPE:ID")]
     pub principal: String,
+}
+
+/// Options of `rowdeck verify`.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyOptions {
+    /// Objects in a batch
+    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub batch: u32,
+    /// Go on from this cursor
+    #[arg(long, value_name = "CURSOR")]
+    pub from: Option<String>,
+    /// Mend what is wrong
+    #[arg(long)]
+    pub repair: bool,
 }
 
 /// Options of `rowdeck demo`.

@@ -1,13 +1,134 @@
 //! Commands that work with a policy and a database.
 
+use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 
 use super::args::Global;
-use super::output::{self, Output};
+use super::output::{self, Output, note};
+use super::signals::Signals;
 use super::{Ended, FINDING, policy, targets};
+use crate::db::apply::{self, ApplyOptions};
+use crate::db::cancel::Stop;
+use crate::db::connect::Session;
 use crate::db::error::DbError;
+use crate::db::plan::{self, Plan};
 use crate::db::policy_tests::{self, TestReport};
+use crate::db::progress::ApplyReport;
 use crate::policy_file::PolicyFile;
+
+/// `rowdeck plan`.
+pub async fn plan(global: &Global, out: Output, given: Option<&Path>) -> Ended {
+    let file = PolicyFile::read(&targets::policy_path(given)?)?;
+    let Some(ready) = policy::ready(out, &file)? else { return Ok(FINDING) };
+    let session = targets::session(global).await?;
+    let plan = plan::plan(&session.client, &ready.policy(&file)).await?;
+    if out.json {
+        out.json(&plan)?
+    } else {
+        show_plan(out, &plan)?
+    }
+    Ok(if plan.blockers.is_empty() { 0 } else { FINDING })
+}
+
+/// `rowdeck apply`.
+pub async fn apply(global: &Global, out: Output, given: Option<&Path>, yes: bool) -> Ended {
+    let file = PolicyFile::read(&targets::policy_path(given)?)?;
+    let Some(ready) = policy::ready(out, &file)? else { return Ok(FINDING) };
+    let session = targets::session(global).await?;
+    let policy = ready.policy(&file);
+    let plan = plan::plan(&session.client, &policy).await?;
+    if !plan.unchanged {
+        if !yes && !out.json {
+            show_plan(Output { json: false }, &plan)?;
+        }
+        if !plan.blockers.is_empty() {
+            // One sentence is the error; all of them are needed to mend things in one go.
+            plan.blockers.iter().for_each(|blocker| note(&format!("in the way: {blocker}")));
+            return Err(DbError::Blocked(plan.blockers));
+        }
+        if !yes && !agreed(&session, &plan)? {
+            note("not applied");
+            return Ok(FINDING);
+        }
+    }
+    let options = ApplyOptions { agreed_plan: Some(plan.digest.clone()), ..ApplyOptions::default() };
+    let (reporter, shown) = output::show_progress();
+    let (stopper, stop) = Stop::channel();
+    let mut signals = Signals::new()?;
+    let mut stopped_by = None;
+    let report = {
+        let work = apply::apply(&session, &policy, &options, &reporter, &stop);
+        tokio::pin!(work);
+        // The first signal cancels the statement that runs on the server and waits until everything is rolled back;
+        // leaving at once would leave it running there with its locks.
+        loop {
+            tokio::select! {
+                report = &mut work => break report,
+                caught = signals.next() => {
+                    note(&format!("rowdeck: {}: stopping on the server", caught.name));
+                    stopped_by = Some(caught);
+                    stopper.stop();
+                }
+            }
+        }
+    };
+    drop(reporter);
+    finish(shown).await?;
+    match (report, stopped_by) {
+        (Ok(report), _) => {
+            if out.json {
+                out.json(&report)?
+            } else {
+                out.line(&applied_words(&report))?
+            }
+            Ok(0)
+        }
+        (Err(error), Some(caught)) => {
+            note(&format!("rowdeck: {error}"));
+            Ok(caught.exit_code)
+        }
+        (Err(error), None) => Err(error),
+    }
+}
+
+/// Asks on the terminal. Where more is at stake the database's name must be typed.
+fn agreed(session: &Session, plan: &Plan) -> Result<bool, DbError> {
+    if !std::io::stdin().is_terminal() {
+        return Err(DbError::Usage("nobody can be asked here; read the plan, then apply with --yes".to_owned()));
+    }
+    let name = crate::text::line(&plan.database);
+    let expected = if session.target.production {
+        note(&format!("{name} is a production database; type its name to apply:"));
+        plan.database.as_str()
+    } else {
+        note(&format!("apply this to {name}? Type yes:"));
+        "yes"
+    };
+    let mut answer = String::new();
+    let said = std::io::stderr().flush().and_then(|()| std::io::stdin().lock().read_line(&mut answer));
+    said.map_err(|e| DbError::io("cannot read the answer", e))?;
+    Ok(answer.trim() == expected)
+}
+
+/// How an apply ended, in a line.
+pub(super) fn applied_words(report: &ApplyReport) -> String {
+    let seconds = output::duration(report.seconds);
+    if report.unchanged {
+        return format!("unchanged: this very policy is in force already (version {}), in {seconds}", report.version);
+    }
+    format!(
+        "version {} is in force: {} made, {} built ({}), {} kept, in {seconds}",
+        report.version,
+        crate::text::counted(u64::try_from(report.objects).unwrap_or(u64::MAX), "object"),
+        crate::text::counted(u64::try_from(report.graphs_built).unwrap_or(u64::MAX), "index table set"),
+        crate::text::counted(report.rows_built, "row"),
+        report.graphs_kept
+    )
+}
+
+fn show_plan(out: Output, plan: &Plan) -> Result<(), DbError> {
+    plan.summary().iter().try_for_each(|line| out.line(line))
+}
 
 /// `rowdeck test`.
 pub async fn test(global: &Global, out: Output, given: Option<&Path>) -> Ended {

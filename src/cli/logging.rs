@@ -9,13 +9,13 @@ use tracing_subscriber::EnvFilter;
 pub fn start() -> Option<WorkerGuard> {
     let dirs = directories::ProjectDirs::from("", "", "rowdeck")?;
     let folder = dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir());
-    let appender = Builder::new()
-        .rotation(Rotation::DAILY)
-        .filename_prefix("rowdeck")
-        .filename_suffix("log")
-        .max_log_files(7)
-        .build(folder);
-    let appender = match appender {
+    let builder =
+        Builder::new().rotation(Rotation::DAILY).filename_prefix("rowdeck").filename_suffix("log").max_log_files(7);
+    // The appender complains on stderr about a folder that is missing, and makes it all the same.
+    let appender = match std::fs::create_dir_all(folder)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| builder.build(folder).map_err(anyhow::Error::from))
+    {
         Ok(appender) => appender,
         Err(error) => {
             super::output::note(&format!("warning: no log is written, {} cannot be used: {error}", folder.display()));

@@ -14,6 +14,7 @@ use crate::compiler::model::Model;
 use crate::compiler::objects::Emitted;
 use crate::compiler::span::SourceMap;
 use crate::db::error::DbError;
+use crate::db::plan::Policy;
 use crate::policy_file::PolicyFile;
 
 /// The most findings that are shown as text; one mistake may cause many.
@@ -69,11 +70,13 @@ pub fn check(_: &Global, out: Output, policy: Option<&Path>) -> Ended {
     }
     if let (Some(model), false) = (&compiled.model, out.json) {
         let permissions: usize = model.types.iter().map(|ty| ty.permissions.len()).sum();
+        let counted = |n: usize, noun| crate::text::counted(u64::try_from(n).unwrap_or(u64::MAX), noun);
         out.line(&format!(
-            "no mistakes: {} types, {permissions} permissions, {} tables with rules, {} tests",
-            model.types.len(),
-            model.rules.len(),
-            model.tests.len()
+            "no mistakes: {}, {}, {} with rules, {}",
+            counted(model.types.len(), "type"),
+            counted(permissions, "permission"),
+            counted(model.rules.len(), "table"),
+            counted(model.tests.len(), "test")
         ))?;
     }
     Ok(0)
@@ -114,6 +117,13 @@ pub(super) struct Ready {
     pub(super) model: Model,
     /// What it becomes.
     pub(super) emitted: Emitted,
+}
+
+impl Ready {
+    /// The same as planning and applying take it.
+    pub(super) fn policy<'a>(&'a self, file: &'a PolicyFile) -> Policy<'a> {
+        Policy { name: &file.name, sources: &self.compiled.sources, model: &self.model, emitted: &self.emitted }
+    }
 }
 
 /// Compiles a policy; shows the mistakes and gives `None` when it has any.

@@ -387,3 +387,22 @@ impl Policy {
         })
     }
 }
+
+impl CommandDecl {
+    /// The rule's left side, as people write it.
+    pub fn title(&self) -> String {
+        let list = |columns: &[Column]| columns.iter().map(|c| c.value.plain()).collect::<Vec<_>>().join(", ");
+        match self {
+            CommandDecl::Select => "select".to_owned(),
+            CommandDecl::Insert => "insert".to_owned(),
+            CommandDecl::Update => "update".to_owned(),
+            CommandDecl::Delete => "delete".to_owned(),
+            CommandDecl::UpdateBefore(columns) => format!("update {}", list(columns)),
+            CommandDecl::UpdateAfter(columns) if columns.is_empty() => "update after".to_owned(),
+            CommandDecl::UpdateAfter(columns) => format!("update {} after", list(columns)),
+            CommandDecl::Mask(columns) => format!("mask {}", list(columns)),
+            CommandDecl::Cascade(from, columns) if columns.is_empty() => format!("cascade from {}", from.value.plain()),
+            CommandDecl::Cascade(from, columns) => format!("cascade from {} ({})", from.value.plain(), list(columns)),
+        }
+    }
+}

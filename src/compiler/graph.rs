@@ -8,7 +8,7 @@
 mod cycles;
 mod split;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::diagnostic::Diagnostic;
 use super::model::{Graph, GraphId, GraphLink, Inheritance, PermId, TypeDef, TypeId};
@@ -17,40 +17,50 @@ pub use cycles::{Dependency, Node, dependencies};
 
 /// Fills in [`super::model::Permission::inherits`] and returns the graphs. Broken permissions are left alone.
 pub fn find(types: &mut [TypeDef], broken: &HashSet<Node>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Graph> {
-    let mut graphs: Vec<Graph> = Vec::new();
-    for group in cycles::groups(types) {
+    let mut graphs = Graphs::default();
+    let edges = cycles::edges(types);
+    for group in cycles::groups(types, &edges) {
         if group.iter().any(|node| broken.contains(node)) {
             continue;
         }
         match group.as_slice() {
             [node] => {
                 let Some((base, links)) = split::split(types, *node, diagnostics) else { continue };
-                let graph = graph_of(&mut graphs, links);
+                let graph = graphs.with(links);
                 if let Some(permission) = permission_mut(types, *node) {
                     permission.inherits = Some(Inheritance { graph, base });
                 }
             }
-            several => diagnostics.push(cycles::explain(types, several)),
+            several => diagnostics.push(cycles::explain(types, &edges, several)),
         }
     }
-    graphs
+    graphs.all
 }
 
-/// The graph with these links; a new one when no permission has used them before.
-fn graph_of(graphs: &mut Vec<Graph>, mut links: Vec<GraphLink>) -> GraphId {
-    links.sort_by(|a, b| key(a).cmp(&key(b)));
-    links.dedup_by(|a, b| key(a) == key(b));
-    let same = |graph: &Graph| graph.links.iter().map(key).eq(links.iter().map(key));
-    if let Some(at) = graphs.iter().position(same) {
-        return GraphId(at);
+#[derive(Default)]
+struct Graphs {
+    all: Vec<Graph>,
+    known: HashMap<Vec<LinkKey>, GraphId>,
+}
+
+/// What makes two links the same, wherever they are written: types, relation, source, and the condition's text.
+type LinkKey = (TypeId, TypeId, usize, usize, Option<String>);
+
+impl Graphs {
+    /// The graph with these links; a new one when no permission has used them before.
+    fn with(&mut self, links: Vec<GraphLink>) -> GraphId {
+        let links: BTreeMap<LinkKey, GraphLink> = links.into_iter().map(|link| (key(&link), link)).collect();
+        let next = GraphId(self.all.len());
+        let id = *self.known.entry(links.keys().cloned().collect()).or_insert(next);
+        if id == next {
+            self.all.push(Graph { links: links.into_values().collect() });
+        }
+        id
     }
-    graphs.push(Graph { links });
-    GraphId(graphs.len() - 1)
 }
 
-/// What makes two links the same, wherever they are written.
-fn key(link: &GraphLink) -> (TypeId, TypeId, usize, usize, Option<&str>) {
-    let condition = link.condition.as_ref().map(|c| c.sql.trim());
+fn key(link: &GraphLink) -> LinkKey {
+    let condition = link.condition.as_ref().map(|c| c.sql.trim().to_owned());
     (link.child, link.parent, link.relation.0, link.source, condition)
 }
 

@@ -100,7 +100,8 @@ pub const HEADERS: [&str; 8] = ["app", "include", "type", "caveat", "scope", "ru
 
 /// Cuts a text into tokens. Never fails: what makes no sense becomes [`TokenKind::Stray`] or [`TokenKind::Unclosed`].
 pub fn lex(file: FileId, text: &str) -> Lexed<'_> {
-    let mut lexer = Lexer { file, text, at: 0, line_only_until: 0, gave_up: false, out: Lexed::default() };
+    let mut lexer =
+        Lexer { file, text, at: 0, line_end: 0, block_end: 0, gave_up: GaveUp::Never, out: Lexed::default() };
     lexer.run();
     lexer.out
 }
@@ -109,12 +110,21 @@ struct Lexer<'a> {
     file: FileId,
     text: &'a str,
     at: usize,
-    /// An unclosed `{` must not swallow the rest of the policy, nor may looking for its end again and again take
-    /// quadratic time. The first one is searched to the end of the text. Later ones are searched to the end of
-    /// their block only, and after one failed there, to the end of their line until this byte.
-    line_only_until: usize,
-    gave_up: bool,
+    /// Ends of the line and the block that `at` is in, when they were last looked for: looking again for every brace
+    /// or quote of a long line would take quadratic time.
+    line_end: usize,
+    block_end: usize,
+    gave_up: GaveUp,
     out: Lexed<'a>,
+}
+
+/// How far the end of a brace is looked for. An unclosed one must not swallow the rest of the policy, and looking for
+/// its end again and again must not take quadratic time: the first is looked for to the end of the text, later ones to
+/// the end of their block, and after one failed there, to the end of their line while that block lasts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GaveUp {
+    Never,
+    InBlockUntil(usize),
 }
 
 impl<'a> Lexer<'a> {
@@ -162,26 +172,40 @@ impl<'a> Lexer<'a> {
             return self.braces(rest);
         }
         if rest.starts_with(['"', '\'']) {
-            return quotes(rest);
+            let line = self.line_end() - self.at;
+            return quotes(rest.get(..line).unwrap_or(rest));
         }
         plain(rest).map_or((TokenKind::Stray, rest.len()), |(_, (kind, text))| (kind, text.len()))
     }
 
+    fn line_end(&mut self) -> usize {
+        if self.line_end <= self.at {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            self.line_end = self.at + rest.find('\n').unwrap_or(rest.len());
+        }
+        self.line_end
+    }
+
+    fn block_end(&mut self) -> usize {
+        if self.block_end <= self.at {
+            self.block_end = self.at + next_header(self.text.get(self.at..).unwrap_or_default());
+        }
+        self.block_end
+    }
+
     fn braces(&mut self, rest: &'a str) -> (TokenKind, usize) {
-        let inside = rest.get(1..).unwrap_or_default();
-        let line = inside.find('\n').unwrap_or(inside.len());
-        let limit = match (self.at < self.line_only_until, self.gave_up) {
-            (true, _) => line,
-            (false, true) => next_header(inside),
-            (false, false) => inside.len(),
+        let limit = match self.gave_up {
+            GaveUp::Never => self.text.len(),
+            GaveUp::InBlockUntil(end) if self.at < end => self.line_end(),
+            GaveUp::InBlockUntil(_) => self.block_end(),
         };
-        if let Some(length) = inside.get(..limit).and_then(sql::length_to_close) {
+        let inside = rest.get(1..limit - self.at).unwrap_or_default();
+        if let Some(length) = sql::length_to_close(inside) {
             return (TokenKind::Sql, length + 2);
         }
-        if self.at >= self.line_only_until {
-            self.gave_up = true;
-            self.line_only_until = self.at + 1 + next_header(inside);
-        }
+        // What does not close by the end of the text does not close in its block either.
+        self.gave_up = GaveUp::InBlockUntil(self.block_end());
+        let inside = rest.get(1..).unwrap_or_default();
         let given_up = inside.get(..recovery(inside)).unwrap_or_default().trim_end();
         (TokenKind::Unclosed, 1 + given_up.len())
     }
@@ -194,8 +218,8 @@ fn space(text: &str) -> Option<&str> {
     found.ok().map(|(_, space)| space)
 }
 
-fn quotes(rest: &str) -> (TokenKind, usize) {
-    let line = rest.find('\n').and_then(|end| rest.get(..end)).unwrap_or(rest);
+/// A quoted text, which ends on its line.
+fn quotes(line: &str) -> (TokenKind, usize) {
     let (quote, kind) = if line.starts_with('"') { ('"', TokenKind::Quoted) } else { ('\'', TokenKind::Text) };
     match sql::quoted(quote, line) {
         Ok((_, text)) => (kind, text.len()),

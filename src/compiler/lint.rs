@@ -1,7 +1,7 @@
 //! What is no mistake and likely not meant, as far as the policy alone can tell. Lints that need a database are
 //! `db`'s; both are silenced by [`silence`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::Compiled;
 use super::ast::Allow;
@@ -9,7 +9,7 @@ use super::diagnostic::{Diagnostic, Severity};
 use super::ident::Ident;
 use super::model::{Command, Condition, Expr, Model, PermId, Place, RelId, Rule, TableRules, TypeDef};
 use super::objects::Emitted;
-use super::span::{SourceMap, Span};
+use super::span::{FileId, SourceMap, Span};
 use super::sql::{Piece, PieceKind, meaningful};
 
 /// How many views a read may expand before planning it is felt.
@@ -41,23 +41,18 @@ impl Compiled {
 /// Mistakes are never dropped.
 pub fn silence(found: Vec<Diagnostic>, allows: &[Allow], sources: &SourceMap) -> Vec<Diagnostic> {
     let line_of = |span: Span| sources.places(span).0.line;
+    let said: HashSet<(FileId, usize, bool, u16)> =
+        allows.iter().map(|allow| (allow.span.file, line_of(allow.span), allow.own_line, allow.code)).collect();
+    // Several such comments may stand above each other.
+    let comment_lines: HashSet<(FileId, usize)> = said.iter().filter(|s| s.2).map(|s| (s.0, s.1)).collect();
     let silenced = |diagnostic: &Diagnostic| {
+        let (file, code) = (diagnostic.span.file, diagnostic.code.0);
         let (start, end) = sources.places(diagnostic.span);
-        let said = |line: usize, own_line: bool, code: Option<u16>| {
-            allows.iter().any(|allow| {
-                allow.span.file == diagnostic.span.file
-                    && allow.own_line == own_line
-                    && line_of(allow.span) == line
-                    && code.is_none_or(|code| allow.code == code)
-            })
-        };
-        let code = Some(diagnostic.code.0);
-        let behind = (start.line..=end.line).any(|line| said(line, false, code));
-        // Several such comments may stand above each other.
-        let above = (1..start.line).rev().take_while(|line| said(*line, true, None)).any(|line| said(line, true, code));
-        behind || above
+        let behind = (start.line..=end.line).any(|line| said.contains(&(file, line, false, code)));
+        let mut above = (1..start.line).rev().take_while(|line| comment_lines.contains(&(file, *line)));
+        behind || above.any(|line| said.contains(&(file, line, true, code)))
     };
-    found.into_iter().filter(|d| d.severity == Severity::Error || allows.is_empty() || !silenced(d)).collect()
+    found.into_iter().filter(|d| d.severity == Severity::Error || !silenced(d)).collect()
 }
 
 /// AZ801: how many views PostgreSQL expands for a read.

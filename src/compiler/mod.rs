@@ -75,10 +75,23 @@ pub fn compile_bytes(name: &str, bytes: &[u8], loader: &dyn Loader) -> Compiled 
 fn compile_after(mut diagnostics: Vec<Diagnostic>, name: &str, text: &str, loader: &dyn Loader) -> Compiled {
     let (sources, ast, mut found) = include::parse_all(name, text, loader);
     diagnostics.append(&mut found);
-    let (model, mut found) = resolve::resolve(&ast);
+    let complete = diagnostics.is_empty();
+    let (model, mut found) = resolve::resolve(&ast, complete);
     diagnostics.append(&mut found);
     diagnostics.sort_by_key(|d| (d.span.file.0, d.span.start, d.code));
     diagnostics.dedup_by(|a, b| (a.code, a.span, &a.message) == (b.code, b.span, &b.message));
     let right = diagnostics.iter().all(|d| d.severity != Severity::Error);
+    shorten(&mut diagnostics);
     Compiled { sources, ast, model: model.filter(|_| right), diagnostics }
+}
+
+/// Nobody reads more than the first thousand findings, and a large text that is no policy would have millions.
+fn shorten(diagnostics: &mut Vec<Diagnostic>) {
+    const MOST: usize = 1000;
+    let Some(next) = diagnostics.get(MOST).map(|d| d.span) else { return };
+    let message = format!("{} more findings from here on are not listed", diagnostics.len() - MOST);
+    // As bad as the worst of them, so that a policy with warnings alone still compiles.
+    let severity = diagnostics.iter().map(|d| d.severity).min().unwrap_or(Severity::Info);
+    diagnostics.truncate(MOST);
+    diagnostics.push(Diagnostic { severity, ..Diagnostic::error(101, next, message) });
 }

@@ -1,6 +1,6 @@
 //! What is in a policy, for the editor's side bar. It reads the syntax tree, so it works while the text has mistakes.
 
-use super::ast::{Block, CommandDecl, Member, Policy, RuleDecl, TypeDecl};
+use super::ast::{Block, Member, Policy, TypeDecl};
 use super::span::Span;
 
 /// One entry.
@@ -54,7 +54,11 @@ fn item(block: &Block) -> Option<OutlineItem> {
         Block::Caveat(caveat) => leaf(&caveat.name.value, OutlineKind::Caveat, caveat.name.span),
         Block::Scope(scope) => leaf(&scope.name.value, OutlineKind::Scope, scope.name.span),
         Block::Rules(rules) => OutlineItem {
-            children: rules.rules.iter().map(|rule| leaf(&rule_name(rule), OutlineKind::Rule, rule.span)).collect(),
+            children: rules
+                .rules
+                .iter()
+                .map(|rule| leaf(&rule.command.title(), OutlineKind::Rule, rule.span))
+                .collect(),
             ..leaf(&rules.table.value.plain(), OutlineKind::Rules, rules.table.span)
         },
         Block::Invariants(span, _) => leaf("invariants", OutlineKind::Invariants, *span),
@@ -79,19 +83,4 @@ fn members(ty: &TypeDecl) -> Vec<OutlineItem> {
         }
     }
     out
-}
-
-fn rule_name(rule: &RuleDecl) -> String {
-    let list = |columns: &[super::ast::Column]| columns.iter().map(|c| c.value.plain()).collect::<Vec<_>>().join(", ");
-    match &rule.command {
-        CommandDecl::Select => "select".to_owned(),
-        CommandDecl::Insert => "insert".to_owned(),
-        CommandDecl::Update => "update".to_owned(),
-        CommandDecl::Delete => "delete".to_owned(),
-        CommandDecl::UpdateBefore(columns) => format!("update {}", list(columns)),
-        CommandDecl::UpdateAfter(columns) if columns.is_empty() => "update after".to_owned(),
-        CommandDecl::UpdateAfter(columns) => format!("update {} after", list(columns)),
-        CommandDecl::Mask(columns) => format!("mask {}", list(columns)),
-        CommandDecl::Cascade(from, _) => format!("cascade from {}", from.value.plain()),
-    }
 }

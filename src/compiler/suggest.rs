@@ -8,10 +8,12 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         return None;
     }
     let most = (name.chars().count() / 3).max(1);
+    let wanted = name.to_lowercase();
     candidates
         .into_iter()
-        .filter(|candidate| candidate.len() <= LONGEST)
-        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        // Each letter too many or too few is one step; this spares most of the candidates the full comparison.
+        .filter(|candidate| candidate.len() <= LONGEST && candidate.len().abs_diff(name.len()) <= most * 4)
+        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -12,11 +12,11 @@ pub const DATABASE: &str = "docs";
 pub const OWNER: &str = "rowdeck_owner";
 /// The app's role, which the rules bind.
 pub const APP_ROLE: &str = "app_user";
-/// May read everything and write nothing: to see what the console offers such a role.
+/// May read and ask everything and write nothing: to see what the console offers such a role.
 pub const READER: &str = "rowdeck_ro";
 
-/// Roles that are missing are made, so that a run that was interrupted is taken up where it stopped. The owner may act as
-/// the app role, which is how an operator asks what somebody sees.
+/// Roles that are missing are made, so that a run that was interrupted is taken up where it stopped. The owner and
+/// the reader may act as the app role, which is how an operator asks what somebody sees.
 const ROLES: &str = "
 DO $$
 BEGIN
@@ -30,7 +30,7 @@ BEGIN
     CREATE ROLE rowdeck_ro LOGIN;
   END IF;
 END $$;
-GRANT app_user TO rowdeck_owner;
+GRANT app_user TO rowdeck_owner, rowdeck_ro;
 GRANT pg_read_all_data, pg_read_all_stats TO rowdeck_ro;
 GRANT pg_read_all_stats TO rowdeck_owner;
 ALTER ROLE rowdeck_ro SET default_transaction_read_only = on;

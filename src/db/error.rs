@@ -57,6 +57,11 @@ pub enum DbError {
     /// Nothing was applied yet.
     #[error("no policy is in force in database \"{0}\" [AZ609]; apply one with: rowdeck apply")]
     NoPolicy(String),
+    /// The role may not read which policy is in force.
+    #[error(
+        "role \"{0}\" may not read the policy in force (authz.policy_versions); connect as the role that applied it"
+    )]
+    Hidden(String),
     /// A file that is not what it should be.
     #[error("{0}")]
     Unreadable(String),
@@ -71,6 +76,9 @@ pub enum DbError {
     /// The embedded server cannot be had.
     #[error("{0}")]
     Embedded(String),
+    /// The demo's data cannot be made.
+    #[error("{0}")]
+    Demo(String),
     /// Stopped by the operator or a signal.
     #[error("stopped: {0}")]
     Stopped(String),

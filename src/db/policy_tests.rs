@@ -109,6 +109,8 @@ pub async fn run(
         model.rules.iter().filter_map(|rules| model.ty(rules.ty)).map(|ty| ty.table.clone()).collect();
     catalog::require_bound(&session.client, &model.app_role, &governed).await?;
     let runner = Runner { client: &session.client, model, sources, app_role: &model.app_role };
+    let title = format!("run {}", crate::text::counted(u64::try_from(model.tests.len()).unwrap_or(u64::MAX), "test"));
+    reporter.send(Progress::Phase { number: 1, of: 1, title, locks: "none".to_owned() }).await;
     let mut report = TestReport::default();
     let of = u64::try_from(model.tests.len()).unwrap_or(u64::MAX);
     for (done, test) in (1u64..).zip(&model.tests) {

@@ -31,6 +31,8 @@ pub struct ServerInfo {
     pub development: bool,
     /// The policy in force, when there is one and the role may read it.
     pub policy: Option<PolicyInForce>,
+    /// There are versions of a policy, and the role may not read them.
+    pub policy_hidden: bool,
     /// What protects the session.
     pub tls: TlsState,
     /// The session's server process.
@@ -94,6 +96,8 @@ SELECT current_setting('server_version_num')::int AS version_num,
        current_setting('transaction_read_only')::bool AS read_only,
        pg_catalog.pg_backend_pid() AS pid,
        coalesce((SELECT s.ssl FROM pg_catalog.pg_stat_ssl s WHERE s.pid = pg_catalog.pg_backend_pid()), false) AS ssl,
+       EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+               WHERE n.nspname = 'authz' AND c.relname = 'policy_versions') AS has_versions,
        coalesce((SELECT has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
                  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                  WHERE n.nspname = 'authz' AND c.relname = 'policy_versions'), false) AS sees_versions,
@@ -126,6 +130,7 @@ impl ServerInfo {
             read_only: row.try_get("read_only")?,
             development: false,
             policy: None,
+            policy_hidden: row.try_get::<_, bool>("has_versions")? && !row.try_get::<_, bool>("sees_versions")?,
             // Under `prefer` the server may have declined. Otherwise there was no session without what we asked for; a
             // pooler in between may have another opinion of its own connection.
             tls: if target.tls == TlsMode::Prefer && tls == TlsState::Unverified && !row.try_get::<_, bool>("ssl")? {
@@ -157,8 +162,11 @@ impl ServerInfo {
         Ok(info)
     }
 
-    /// The policy in force, or AZ609.
+    /// The policy in force, or why there is none for this role (AZ609, or that it may not read it).
     pub fn require_policy(&self) -> Result<&PolicyInForce, DbError> {
+        if self.policy_hidden {
+            return Err(DbError::Hidden(crate::text::line(&self.role).into_owned()));
+        }
         self.policy.as_ref().ok_or_else(|| DbError::NoPolicy(self.database.clone()))
     }
 }

@@ -38,7 +38,7 @@ impl Database {
     /// Makes one.
     pub async fn create() -> Database {
         let name = format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let admin = connect("postgres").await;
+        let admin = connect("postgres", "postgres").await;
         admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
         Database { name }
     }
@@ -50,13 +50,18 @@ impl Database {
 
     /// A session in it.
     pub async fn connect(&self) -> Client {
-        connect(&self.name).await
+        connect(&self.name, "postgres").await
+    }
+
+    /// A session in it of another role.
+    pub async fn connect_as(&self, role: &str) -> Client {
+        connect(&self.name, role).await
     }
 }
 
-async fn connect(database: &str) -> Client {
+async fn connect(database: &str, role: &str) -> Client {
     let mut config = Config::new();
-    config.host_path(&server().dir).user("postgres").dbname(database);
+    config.host_path(&server().dir).user(role).dbname(database);
     let (client, connection) = config.connect(NoTls).await.expect("connect to the test server");
     tokio::spawn(async move {
         if let Err(e) = connection.await {

@@ -6,13 +6,17 @@ mod server;
 
 mod agree;
 mod apply;
+mod apply_docs;
 mod apply_faults;
 mod apply_preflight;
 mod apply_world;
+mod bench;
 mod build;
 mod docs;
 mod measure;
 mod races;
+mod read_plans;
+mod sign_in;
 mod trees;
 mod verify;
 mod world;

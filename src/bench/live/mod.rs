@@ -48,12 +48,23 @@ pub struct Options {
     pub write_connections: usize,
     /// What random choices follow from.
     pub seed: u64,
+    /// A statement that runs longer is cut off and counted as a timeout: four periods.
+    pub cut_off: Duration,
 }
 
 impl Options {
     /// The gate's rates, 400 reads and 20 tree writes a second.
     pub fn new(target: Target) -> Self {
-        Options { target, app: None, reads: 400.0, writes: 20.0, read_connections: 8, write_connections: 16, seed: 1 }
+        Options {
+            target,
+            app: None,
+            reads: 400.0,
+            writes: 20.0,
+            read_connections: 8,
+            write_connections: 16,
+            seed: 1,
+            cut_off: CUT_OFF,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::record::{Ended, Recorder};
 use super::report::{Data, Environment, LiveReport};
 use super::snapshot::{Kind, Phase, Snapshot};
 use super::world::{BigMovePlan, Chosen, World};
-use super::{CUT_OFF, Command, Handle, Options};
+use super::{Command, Handle, Options};
 use crate::bench::error::BenchError;
 use crate::bench::random::{Rng, mix};
 use crate::bench::schedule::{Dispatcher, Ticket};
@@ -63,6 +63,7 @@ struct Shared {
     recorder: Mutex<Recorder>,
     stopping: AtomicBool,
     app: Target,
+    cut_off: Duration,
 }
 
 impl Shared {
@@ -101,8 +102,8 @@ async fn run(
     let (folders, files, users) = world.counts();
     let data = Data { folders, files_chosen_from: files, active_users: users };
     let app = options.app.clone().unwrap_or_else(|| options.target.clone());
-    let readers = connections(&app, options.read_connections, &READS).await?;
-    let writers = connections(&app, options.write_connections, &WRITES).await?;
+    let readers = connections(&app, options.read_connections, options.cut_off, &READS).await?;
+    let writers = connections(&app, options.write_connections, options.cut_off, &WRITES).await?;
     let started_at = utc_now(&owner).await?;
 
     let started = Instant::now();
@@ -111,7 +112,13 @@ async fn run(
     if leftovers > 0 {
         recorder.note = Some(format!("removed {leftovers} folders that a run which was killed had left"));
     }
-    let shared = Arc::new(Shared { world, recorder: Mutex::new(recorder), stopping: AtomicBool::new(false), app });
+    let shared = Arc::new(Shared {
+        world,
+        recorder: Mutex::new(recorder),
+        stopping: AtomicBool::new(false),
+        app,
+        cut_off: options.cut_off,
+    });
     let seed = options.seed;
     let mut reads = side(&shared, started, options.reads, readers, seed, "reads", World::read_op)?;
     let mut writes = side(&shared, started, options.writes, writers, seed, "writes", World::write_op)?;
@@ -316,7 +323,7 @@ impl Worker {
     /// Tries until there is a connection again or the run stops. What is due meanwhile waits, and its latency grows.
     async fn reopen(&self) -> Option<AppConnection> {
         while !self.shared.stopping() {
-            match open(&self.shared.app, CUT_OFF, self.kinds).await {
+            match open(&self.shared.app, self.shared.cut_off, self.kinds).await {
                 Ok(connection) => return Some(connection),
                 Err(error) => self.shared.recorder().note = Some(format!("connecting again: {error}")),
             }
@@ -330,8 +337,13 @@ async fn open(app: &Target, cut_off: Duration, kinds: &[Kind]) -> Result<AppConn
     AppConnection::open(app, cut_off.as_millis(), kinds).await
 }
 
-async fn connections(app: &Target, count: usize, kinds: &[Kind]) -> Result<Vec<AppConnection>, DbError> {
-    try_join_all((0..count.max(1)).map(|_| open(app, CUT_OFF, kinds))).await
+async fn connections(
+    app: &Target,
+    count: usize,
+    cut_off: Duration,
+    kinds: &[Kind],
+) -> Result<Vec<AppConnection>, DbError> {
+    try_join_all((0..count.max(1)).map(|_| open(app, cut_off, kinds))).await
 }
 
 /// Takes back what was written, on a new connection when the old one is gone, for as long as that may take.

@@ -324,15 +324,21 @@ impl Policy<'_> {
             let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
             let needs = self.needs(&mut scope, &terms)?;
             let counts = self.counts(ty, "this")?;
+            let ways: Vec<serde_json::Value> = terms
+                .iter()
+                .map(|term| serde_json::json!({ "needs": describe(self, ty, term) }))
+                .collect();
+            let ways = literal(&serde_json::Value::from(ways).to_string());
             Ok(format!(
                 "authz__answer := jsonb_build_object('object', authz__kind || ' ' || authz__id, 'permission', authz__perm,\n  \
                  'principal', coalesce(authz.principal(), 'nobody'), 'allowed', authz.can(authz__kind, authz__id, authz__perm));\n\
                  IF (authz__answer -> 'allowed')::boolean THEN\n  \
                  SELECT authz__answer || jsonb_build_object('chains', jsonb_agg(c.chain ORDER BY jsonb_array_length(c.chain), c.chain::text)) INTO authz__answer\n  \
                  FROM (SELECT DISTINCT w AS chain, jsonb_array_length(w) AS length FROM {}(authz__id::{key_type}) w ORDER BY 2, 1 LIMIT {MOST_CHAINS}) c;\n\
-                 ELSE\n  SELECT {needs} INTO authz__missing\n  FROM {} AS this WHERE this.{key} = authz__id::{key_type}{counts};\n  \
-                 -- Nothing found may mean that there is no such object, or none the caller may know of.\n  \
-                 authz__answer := authz__answer || jsonb_build_object('missing', coalesce(authz__missing, '[]'), 'exists', authz__missing IS NOT NULL);\nEND IF;",
+                 ELSIF authz_int.is_operator() THEN\n  SELECT {needs} INTO authz__missing\n  FROM {} AS this WHERE this.{key} = authz__id::{key_type}{counts};\n  \
+                 authz__answer := authz__answer || jsonb_build_object('missing', coalesce(authz__missing, '[]'), 'exists', authz__missing IS NOT NULL);\nELSE\n  \
+                 -- Which part holds, and whether there is such an object, is not the caller's to know.\n  \
+                 authz__answer := authz__answer || jsonb_build_object('missing', {ways}::jsonb);\nEND IF;",
                 names::function("why", def, &found.name),
                 def.table,
             ) + "\nPERFORM set_config('authz.session', authz__before, true);\nRETURN authz__answer;")

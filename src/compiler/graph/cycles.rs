@@ -1,7 +1,7 @@
 //! Which permissions depend on themselves.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::{nodes, permission, title};
 use crate::compiler::diagnostic::Diagnostic;
@@ -40,18 +40,18 @@ fn collect(ty: TypeId, expr: &Expr, found: &mut Vec<Dependency>) {
     }
 }
 
-type Edges = HashMap<Node, Vec<Dependency>>;
+/// What each permission asks for.
+pub(super) type Edges = HashMap<Node, Vec<Dependency>>;
 
-fn edges(types: &[TypeDef]) -> Edges {
+pub(super) fn edges(types: &[TypeDef]) -> Edges {
     let of = |node: Node| permission(types, node).map(|p| dependencies(node.0, &p.expr)).unwrap_or_default();
     nodes(types).map(|node| (node, of(node))).collect()
 }
 
 /// The sets of permissions that depend on each other, and the single ones that depend on themselves, in the order
 /// first written.
-pub(super) fn groups(types: &[TypeDef]) -> Vec<Vec<Node>> {
-    let edges = edges(types);
-    let mut groups: Vec<Vec<Node>> = components(types, &edges)
+pub(super) fn groups(types: &[TypeDef], edges: &Edges) -> Vec<Vec<Node>> {
+    let mut groups: Vec<Vec<Node>> = components(types, edges)
         .into_iter()
         .filter(|group| match group.as_slice() {
             [one] => edges.get(one).is_some_and(|all| all.iter().any(|d| d.on == *one)),
@@ -116,14 +116,14 @@ fn components(types: &[TypeDef], edges: &Edges) -> Vec<Vec<Node>> {
 }
 
 /// Why permissions that depend on each other are refused.
-pub(super) fn explain(types: &[TypeDef], group: &[Node]) -> Diagnostic {
-    let edges = edges(types);
-    let inside = |node: &Node| edges.get(node).into_iter().flatten().filter(|d| group.contains(&d.on));
+pub(super) fn explain(types: &[TypeDef], edges: &Edges, group: &[Node]) -> Diagnostic {
+    let members: HashSet<Node> = group.iter().copied().collect();
+    let inside = |node: &Node| edges.get(node).into_iter().flatten().filter(|d| members.contains(&d.on));
     let mut per_type: BTreeMap<TypeId, usize> = BTreeMap::new();
     group.iter().for_each(|node| *per_type.entry(node.0).or_default() += 1);
     let inherits = group.iter().all(|n| inside(n).all(|d| d.followed)) && per_type.values().all(|count| *count == 1);
     let first = group.first().copied().unwrap_or((TypeId(0), PermId(0)));
-    let path: Vec<String> = around(&edges, group, first).into_iter().map(|n| title(types, n)).collect();
+    let path: Vec<String> = around(edges, &members, first).into_iter().map(|n| title(types, n)).collect();
     let span = permission(types, first).map(|p| p.span).unwrap_or_default();
     let (title, path) = (title(types, first), path.join(" -> "));
     if inherits {
@@ -138,7 +138,7 @@ pub(super) fn explain(types: &[TypeDef], group: &[Node]) -> Diagnostic {
 }
 
 /// The shortest way from a permission back to itself inside its group.
-fn around(edges: &Edges, group: &[Node], start: Node) -> Vec<Node> {
+fn around(edges: &Edges, group: &HashSet<Node>, start: Node) -> Vec<Node> {
     let mut came_from: HashMap<Node, Node> = HashMap::new();
     let mut queue = VecDeque::from([start]);
     while let Some(node) = queue.pop_front() {

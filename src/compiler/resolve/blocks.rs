@@ -1,8 +1,8 @@
 //! Rules, scopes, caveats and invariants.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::Resolver;
+use super::{Resolver, Symbol};
 use crate::compiler::ast::{
     Block, Column, CommandDecl, InvariantDecl, Name, RuleDecl, RulesDecl, ScopeDecl, ScopePart,
 };
@@ -16,14 +16,19 @@ const COMMANDS: [&str; 4] = ["select", "insert", "update", "delete"];
 impl<'p> Resolver<'p> {
     pub(super) fn rules(&mut self) -> Vec<TableRules> {
         let policy = self.policy;
-        let mut governed: HashMap<&QualName, ()> = HashMap::new();
+        let mut by_table: HashMap<QualName, Vec<TypeId>> = HashMap::new();
+        for (at, ty) in self.types.iter().enumerate() {
+            by_table.entry(ty.table.clone()).or_default().push(TypeId(at));
+        }
+        let mut governed: HashSet<&QualName> = HashSet::new();
         let mut out = Vec::new();
         for block in &policy.blocks {
             let Block::Rules(decl) = block else { continue };
-            if governed.insert(&decl.table.value, ()).is_some() {
+            if !governed.insert(&decl.table.value) {
                 self.error(109, decl.table.span, format!("{} has rules already", decl.table.value.plain()));
             }
-            let Some(ty) = self.ruled_type(decl) else { continue };
+            let of = by_table.get(&decl.table.value).map(Vec::as_slice).unwrap_or_default();
+            let Some(ty) = self.ruled_type(decl, of) else { continue };
             if let Some(view) = &decl.view {
                 self.not_built(view.span, "a masked view is");
             }
@@ -35,32 +40,37 @@ impl<'p> Resolver<'p> {
         out
     }
 
-    /// The one type whose table it is.
-    fn ruled_type(&mut self, decl: &RulesDecl) -> Option<TypeId> {
+    /// The one type, of those whose table it is.
+    fn ruled_type(&mut self, decl: &RulesDecl, of: &[TypeId]) -> Option<TypeId> {
         let table = &decl.table.value;
-        let of: Vec<TypeId> =
-            (self.types.iter().enumerate()).filter(|(_, t)| t.table == *table).map(|(at, _)| TypeId(at)).collect();
-        match of.as_slice() {
+        match of {
             [one] => Some(*one),
             [] if self.broken.types.is_empty() => {
-                let tables: Vec<String> = self.types.iter().map(|t| t.table.plain()).collect();
-                let all: Vec<&str> = tables.iter().map(String::as_str).collect();
-                let near = suggest::nearest(&table.plain(), all.iter().copied());
-                let hint = suggest::or_list(near, "types have the tables", &all);
+                let hint = self.suggest_table(table);
                 self.error(401, decl.table.span, format!("no type has the table {}{hint}", table.plain()));
                 None
             }
             [] => None,
             [first, second, ..] => {
-                let (first, second) = (self.type_name(*first), self.type_name(*second));
                 let message = format!(
-                    "{} is the table of {first} and of {second}; rules are for the table of one type",
-                    table.plain()
+                    "{} is the table of {} and of {}; rules are for the table of one type",
+                    table.plain(),
+                    self.type_name(*first),
+                    self.type_name(*second)
                 );
                 self.error(401, decl.table.span, message);
                 None
             }
         }
+    }
+
+    fn suggest_table(&mut self, table: &QualName) -> String {
+        if !self.may_hint() {
+            return String::new();
+        }
+        let tables: Vec<String> = self.types.iter().map(|t| t.table.plain()).collect();
+        let all: Vec<&str> = tables.iter().map(String::as_str).collect();
+        suggest::or_list(suggest::nearest(&table.plain(), all.iter().copied()), "types have the tables", &all)
     }
 
     fn rule(&mut self, ty: TypeId, decl: &RuleDecl, has_view: bool) -> Option<Rule> {
@@ -95,8 +105,9 @@ impl<'p> Resolver<'p> {
     /// The same command twice, and refinements of an update that is not allowed at all.
     fn repeated_rules(&mut self, decl: &RulesDecl) {
         let updates = decl.rules.iter().any(|r| r.command == CommandDecl::Update);
-        for (at, rule) in decl.rules.iter().enumerate() {
-            if decl.rules.iter().take(at).any(|earlier| earlier.command == rule.command) {
+        let mut seen = HashSet::new();
+        for rule in &decl.rules {
+            if !seen.insert(rule.command.title()) {
                 self.error(109, rule.span, "this rule is declared twice; join the two with \"or\" or \"and\"");
             }
             let refines = matches!(rule.command, CommandDecl::UpdateBefore(_) | CommandDecl::UpdateAfter(_));
@@ -112,12 +123,14 @@ impl<'p> Resolver<'p> {
 
     pub(super) fn caveats_and_scopes(&mut self) {
         let policy = self.policy;
-        let mut caveats: HashMap<&str, ()> = HashMap::new();
+        let mut caveats: HashSet<&str> = HashSet::new();
+        let permissions: HashSet<String> =
+            self.types.iter().flat_map(|t| &t.permissions).map(|p| p.name.clone()).collect();
         for block in &policy.blocks {
             match block {
                 Block::Caveat(caveat) => {
                     self.check_other_name(&caveat.name);
-                    if caveats.insert(&caveat.name.value, ()).is_some() {
+                    if !caveats.insert(&caveat.name.value) {
                         self.error(
                             109,
                             caveat.name.span,
@@ -129,14 +142,14 @@ impl<'p> Resolver<'p> {
                     }
                     self.not_built(caveat.name.span, "a caveat is");
                 }
-                Block::Scope(scope) => self.scope(scope),
+                Block::Scope(scope) => self.scope(scope, &permissions),
                 Block::Invariants(_, invariants) => invariants.iter().for_each(|i| self.invariant(i)),
                 _ => {}
             }
         }
     }
 
-    fn scope(&mut self, scope: &'p ScopeDecl) {
+    fn scope(&mut self, scope: &'p ScopeDecl, permissions: &HashSet<String>) {
         self.check_other_name(&scope.name);
         if scope.name.value == "read" {
             self.error(109, scope.name.span, "the scope \"read\" is built in");
@@ -144,16 +157,16 @@ impl<'p> Resolver<'p> {
             self.error(109, scope.name.span, format!("scope \"{}\" is declared twice", scope.name.value));
         }
         for item in &scope.items {
-            self.scope_item(item);
+            self.scope_item(item, permissions);
         }
         self.not_built(scope.name.span, "a scope is");
     }
 
-    fn scope_item(&mut self, item: &[Spanned<ScopePart>]) {
+    fn scope_item(&mut self, item: &[Spanned<ScopePart>], permissions: &HashSet<String>) {
         match item {
             [one] => {
                 let name = one.value.name.as_str();
-                let known = COMMANDS.contains(&name) || self.types.iter().any(|t| t.permission_named(name).is_some());
+                let known = COMMANDS.contains(&name) || permissions.contains(name);
                 if !known {
                     self.error(404, one.span, format!("\"{name}\" is neither a command nor a permission of some type"));
                 }
@@ -162,7 +175,7 @@ impl<'p> Resolver<'p> {
                 let name: Name = Spanned::new(ty.value.name.clone(), ty.span);
                 let Some(id) = self.find_type(&name, 404) else { return };
                 let wanted = permission.value.name.as_str();
-                if self.types.get(id.0).is_some_and(|t| t.permission_named(wanted).is_none()) {
+                if !matches!(self.symbol(id, wanted), Some(Symbol::Permission(_))) {
                     let hint = self.suggest_member(id, wanted);
                     self.error(404, permission.span, format!("{} has no permission \"{wanted}\"{hint}", name.value));
                 }

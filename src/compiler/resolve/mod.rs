@@ -9,23 +9,25 @@ mod conditions;
 mod exprs;
 mod names;
 mod relations;
+mod run_time;
 mod tests;
 
 use std::collections::{HashMap, HashSet};
 
-use super::ast::{Block, Name, Policy};
+use super::ast::{Block, Name, Policy, TypeDecl};
 use super::diagnostic::{Diagnostic, Severity};
 use super::graph;
 use super::ident::Ident;
-use super::model::{Model, PermId, RelId, TypeDef, TypeId};
+use super::model::{Model, PermId, RelId, Subject, TypeDef, TypeId};
 use super::span::Span;
 use super::suggest;
 
 /// The code of constructs of the language that are not built yet.
 pub const NOT_BUILT: u16 = 199;
 
-/// What a policy means, when it has no mistake, and its mistakes.
-pub fn resolve(policy: &Policy) -> (Option<Model>, Vec<Diagnostic>) {
+/// What a policy means, when it has no mistake, and its mistakes. `complete` says that all of it could be parsed:
+/// otherwise what seems unused may be used where it could not.
+pub fn resolve(policy: &Policy, complete: bool) -> (Option<Model>, Vec<Diagnostic>) {
     let mut resolver = Resolver::new(policy);
     let app_role = resolver.app_role();
     resolver.declare_types();
@@ -37,7 +39,9 @@ pub fn resolve(policy: &Policy) -> (Option<Model>, Vec<Diagnostic>) {
     resolver.caveats_and_scopes();
     let rules = resolver.rules();
     let tests = resolver.tests();
-    resolver.unused_relations();
+    if complete {
+        resolver.unused_relations();
+    }
     let Resolver { types, user, diagnostics, .. } = resolver;
     let right = diagnostics.iter().all(|d| d.severity != Severity::Error);
     let model = match (app_role, user) {
@@ -64,6 +68,8 @@ struct Broken {
 
 struct Resolver<'p> {
     policy: &'p Policy,
+    /// The types as written, by [`TypeId`].
+    decls: Vec<&'p TypeDecl>,
     diagnostics: Vec<Diagnostic>,
     types: Vec<TypeDef>,
     user: Option<TypeId>,
@@ -72,13 +78,19 @@ struct Resolver<'p> {
     symbols: Vec<HashMap<&'p str, Symbol>>,
     broken: Broken,
     used: HashSet<(TypeId, RelId)>,
+    /// Every source so far; the text says where its rows are.
+    sources_seen: HashSet<(TypeId, RelId, Subject, String)>,
     scopes: HashSet<&'p str>,
+    /// Finding the nearest name looks at all of them, so a text with thousands of unknown names gets no hints after
+    /// the first few hundred: time must not grow with their product.
+    hints_left: usize,
 }
 
 impl<'p> Resolver<'p> {
     fn new(policy: &'p Policy) -> Self {
         Resolver {
             policy,
+            decls: policy.types().collect(),
             diagnostics: Vec::new(),
             types: Vec::new(),
             user: None,
@@ -86,7 +98,9 @@ impl<'p> Resolver<'p> {
             symbols: Vec::new(),
             broken: Broken::default(),
             used: HashSet::new(),
+            sources_seen: HashSet::new(),
             scopes: HashSet::new(),
+            hints_left: 300,
         }
     }
 
@@ -126,11 +140,21 @@ impl<'p> Resolver<'p> {
         if let Some(found) = self.type_names.get(name.value.as_str()) {
             return Some(*found);
         }
-        let all: Vec<&str> = self.types.iter().map(|t| t.name.as_str()).collect();
-        let near = suggest::nearest(&name.value, all.iter().copied()).or_else(|| people(&name.value, &all));
-        let message = format!("unknown type \"{}\"{}", name.value, suggest::or_list(near, "the types are", &all));
-        self.error(code, name.span, message);
+        let mut hint = String::new();
+        if self.may_hint() {
+            let all: Vec<&str> = self.types.iter().map(|t| t.name.as_str()).collect();
+            let near = suggest::nearest(&name.value, all.iter().copied()).or_else(|| people(&name.value, &all));
+            hint = suggest::or_list(near, "the types are", &all);
+        }
+        self.error(code, name.span, format!("unknown type \"{}\"{hint}", name.value));
         None
+    }
+
+    /// Whether there is time left for a hint.
+    fn may_hint(&mut self) -> bool {
+        let may = self.hints_left > 0;
+        self.hints_left = self.hints_left.saturating_sub(1);
+        may
     }
 
     fn symbol(&self, ty: TypeId, name: &str) -> Option<Symbol> {
@@ -143,7 +167,10 @@ impl<'p> Resolver<'p> {
     }
 
     /// `; did you mean ...` over the names of a type.
-    fn suggest_member(&self, ty: TypeId, name: &str) -> String {
+    fn suggest_member(&mut self, ty: TypeId, name: &str) -> String {
+        if !self.may_hint() {
+            return String::new();
+        }
         let Some(def) = self.types.get(ty.0) else { return String::new() };
         let relations = def.relations.iter().map(|r| r.name.as_str());
         let all: Vec<&str> = relations.chain(def.permissions.iter().map(|p| p.name.as_str())).collect();

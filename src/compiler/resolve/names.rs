@@ -1,6 +1,6 @@
 //! Declaring types and the names under them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Resolver, Symbol};
 use crate::compiler::ast::{KeyDecl, Member, Name, TypeDecl};
@@ -80,7 +80,7 @@ impl<'p> Resolver<'p> {
     }
 
     pub(super) fn declare_types(&mut self) {
-        for decl in self.policy.types() {
+        for decl in self.decls.clone() {
             self.check_name(&decl.name, Naming::Type);
             let id = TypeId(self.types.len());
             if let Some(first) = self.type_names.get(decl.name.value.as_str()).copied() {
@@ -93,7 +93,7 @@ impl<'p> Resolver<'p> {
             self.types.push(def);
         }
         self.user = self.type_names.get("user").copied();
-        match self.user.and_then(|id| self.policy.types().nth(id.0)) {
+        match self.user.and_then(|id| self.decls.get(id.0)) {
             None => self.error(202, Span::default(), "no type \"user\": a policy says which table holds its users"),
             Some(decl) => {
                 if let Some(key) = decl.header.as_ref().and_then(|h| h.key.as_ref()).filter(|k| k.value.len() > 1) {
@@ -144,8 +144,9 @@ impl<'p> Resolver<'p> {
             self.broken.types.insert(id);
         }
         let mut columns: Vec<KeyColumn> = Vec::new();
+        let mut seen = HashSet::new();
         for written in &key.value {
-            if columns.iter().any(|c| c.column == written.column.value) {
+            if !seen.insert(&written.column.value) {
                 self.error(206, written.column.span, format!("{} is in the key twice", written.column.value.plain()));
                 continue;
             }
@@ -170,7 +171,7 @@ impl<'p> Resolver<'p> {
 
     /// Declares the relations and permissions of every type, without looking into them.
     pub(super) fn declare_members(&mut self) {
-        for (at, decl) in self.policy.types().enumerate() {
+        for (at, decl) in self.decls.clone().into_iter().enumerate() {
             let mut names: HashMap<&'p str, Symbol> = HashMap::new();
             let mut relations: Vec<Relation> = Vec::new();
             let mut permissions: Vec<Permission> = Vec::new();

@@ -1,5 +1,7 @@
 //! Relations: whom each source names and where its rows are.
 
+use std::collections::{HashMap, HashSet};
+
 use super::{Resolver, Symbol};
 use crate::compiler::ast::{Column, Member, Name, RelationBody, RelationDecl, SourceDecl, Sql, SubjectDecl};
 use crate::compiler::ident::Ident;
@@ -8,8 +10,7 @@ use crate::compiler::span::{Span, Spanned};
 
 impl Resolver<'_> {
     pub(super) fn relations(&mut self) {
-        let policy = self.policy;
-        for (at, decl) in policy.types().enumerate() {
+        for (at, decl) in self.decls.clone().into_iter().enumerate() {
             let ty = TypeId(at);
             for member in &decl.members {
                 match member {
@@ -36,15 +37,12 @@ impl Resolver<'_> {
     }
 
     fn add_source(&mut self, ty: TypeId, id: RelId, source: Source, name: &Name) {
-        let Some(relation) = self.types.get_mut(ty.0).and_then(|t| t.relations.get_mut(id.0)) else { return };
-        if relation
-            .sources
-            .iter()
-            .any(|known| known.subject == source.subject && same_place(&known.place, &source.place))
-        {
+        if !self.sources_seen.insert((ty, id, source.subject, place_key(&source.place))) {
             return self.error(109, name.span, format!("\"{}\" already comes from there", name.value));
         }
-        relation.sources.push(source);
+        if let Some(relation) = self.types.get_mut(ty.0).and_then(|t| t.relations.get_mut(id.0)) {
+            relation.sources.push(source);
+        }
     }
 
     fn sources(&mut self, ty: TypeId, body: &RelationBody, span: Span) -> Option<Vec<Source>> {
@@ -148,13 +146,12 @@ impl Resolver<'_> {
     }
 
     fn one_of_each_type(&mut self, body: &RelationBody, subjects: &[Option<Subject>]) {
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for (written, subject) in body.subjects.iter().zip(subjects) {
             let Some(Subject::Type(ty) | Subject::Group(ty, _)) = subject else { continue };
-            if seen.contains(ty) {
+            if !seen.insert(*ty) {
                 self.error(205, written.span(), "a pair of columns says which type, so each type can stand here once");
             }
-            seen.push(*ty);
         }
     }
 
@@ -231,11 +228,11 @@ impl Resolver<'_> {
 
     /// A group names people through other groups; somewhere a source must name somebody.
     fn groups(&mut self) {
-        let mut grounded: std::collections::HashSet<(TypeId, RelId)> = self.broken.relations.clone();
+        let mut grounded: HashSet<(TypeId, RelId)> = self.broken.relations.clone();
         let all: Vec<(TypeId, RelId)> = (self.types.iter().enumerate())
             .flat_map(|(at, ty)| (0..ty.relations.len()).map(move |id| (TypeId(at), RelId(id))))
             .collect();
-        let mut waiting: std::collections::HashMap<(TypeId, RelId), Vec<(TypeId, RelId)>> = Default::default();
+        let mut waiting: HashMap<(TypeId, RelId), Vec<(TypeId, RelId)>> = HashMap::new();
         let mut ready: Vec<(TypeId, RelId)> = grounded.iter().copied().collect();
         for node in &all {
             for source in self.types.get(node.0.0).and_then(|t| t.relation(node.1)).iter().flat_map(|r| &r.sources) {
@@ -294,17 +291,16 @@ fn transpose<T>(written: Option<Option<T>>) -> Option<Option<T>> {
     }
 }
 
-/// Whether two sources read the same rows, wherever they are written.
-fn same_place(a: &Place, b: &Place) -> bool {
-    match (a, b) {
-        (Place::Shared { .. }, Place::Shared { .. }) => true,
-        (
-            Place::Table { table, object, subject, condition },
-            Place::Table { table: t, object: o, subject: s, condition: c },
-        ) => {
-            let text = |c: &Option<crate::compiler::model::Condition>| c.as_ref().map(|c| c.sql.clone());
-            (table, object, subject, text(condition)) == (t, o, s, text(c))
+/// The same for two sources that read the same rows, wherever they are written.
+fn place_key(place: &Place) -> String {
+    let list = |columns: &[Ident]| columns.iter().map(Ident::to_string).collect::<Vec<_>>().join(",");
+    match place {
+        Place::Column { columns } => list(columns),
+        Place::Table { table, object, subject, condition } => {
+            let condition = condition.as_ref().map_or("", |c| c.sql.trim());
+            format!("{table}({} -> {}) {condition}", list(object), list(subject))
         }
-        _ => a == b,
+        Place::Polymorphic { type_column, id_column } => format!("({type_column}, {id_column})"),
+        Place::Shared { .. } => "shared".to_owned(),
     }
 }

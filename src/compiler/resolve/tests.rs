@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::{Resolver, Symbol};
 use crate::compiler::ast::{Block, Name, Sql, StepDecl, StepKind, TestDecl, ValueDecl, WhoDecl};
 use crate::compiler::model::{Condition, KeyType, Test, TestStep, TypeId, Value, Who};
+use crate::compiler::span::Span;
 use crate::compiler::sql::{PieceKind, meaningful};
 use crate::compiler::suggest;
 
@@ -81,9 +82,12 @@ impl<'p> Resolver<'p> {
     fn who(&mut self, who: &WhoDecl, given: &Given<'_>) -> Option<Who> {
         for scope in &who.scopes {
             if scope.value != "read" && !self.scopes.contains(scope.value.as_str()) {
-                let near = suggest::nearest(&scope.value, self.scopes.iter().copied().chain(["read"]));
-                let message = format!("unknown scope \"{}\"{}", scope.value, suggest::or_list(near, "", &[]));
-                self.error(503, scope.span, message);
+                let near = match self.may_hint() {
+                    true => suggest::nearest(&scope.value, self.scopes.iter().copied().chain(["read"])),
+                    false => None,
+                };
+                let hint = suggest::or_list(near, "", &[]);
+                self.error(503, scope.span, format!("unknown scope \"{}\"{hint}", scope.value));
             }
             self.not_built(scope.span, "a test under a scope is");
         }
@@ -139,11 +143,11 @@ impl<'p> Resolver<'p> {
         Condition { sql: sql.text.clone(), span: sql.span }
     }
 
-    fn known(&mut self, name: &str, span: crate::compiler::span::Span, given: &Given<'_>) {
+    fn known(&mut self, name: &str, span: Span, given: &Given<'_>) {
         if given.contains(name) {
             return;
         }
-        let mut all: Vec<&str> = given.iter().copied().collect();
+        let mut all: Vec<&str> = if self.may_hint() { given.iter().copied().collect() } else { Vec::new() };
         all.sort_unstable();
         let near = suggest::nearest(name, all.iter().copied());
         let hint = match (near, all.is_empty()) {

@@ -105,6 +105,8 @@ async fn act(global: &Global, out: Output, command: Command) -> Ended {
     match command {
         Command::Bench(command) => bench::run(global, out, &command).await,
         Command::Check { policy } => policy::check(global, out, policy.as_deref()),
+        Command::Lint { policy } => interruptible(policy::lint(global, out, policy.as_deref())).await,
+        Command::Help { code } => policy::help(out, code.as_deref()),
         Command::Sql { policy } => policy::sql(global, out, policy.as_deref()),
         // Taken by `run`, since it may end as a console does.
         Command::Demo(_) => Ok(0),

@@ -43,6 +43,14 @@ pub struct Global {
 pub enum Command {
     /// A PostgreSQL server with the docs example in it, and the console on it
     Demo(DemoOptions),
+    /// All the others, which never open the console.
+    #[command(flatten)]
+    Act(Act),
+}
+
+/// Commands that never open the console.
+#[derive(Debug, Subcommand)]
+pub enum Act {
     /// Find the mistakes of a policy; needs no database
     Check {
         /// The policy; rowdeck.toml's when left out

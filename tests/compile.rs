@@ -48,3 +48,88 @@ fn rules_keep_their_commands() {
     assert!(matches!(&rules[3].command, Command::UpdateBefore(columns) if columns.len() == 2));
     assert!(matches!(&rules[4].command, Command::UpdateAfter(columns) if columns.is_empty()));
 }
+
+fn folder_policy(lines: &str) -> Compiled {
+    compile(
+        "p.authz",
+        &format!(
+            "app role app_user\ntype user = app.users\n\
+             type project = app.projects\n  member : user = app.pm(project_id -> user_id)\n  can view = member\n  can deep = member\n  can tier = member\n\
+             type folder = app.folders\n  parent : folder = parent_id\n  parent : project = project_id\n  \
+             shown : folder = app.shown(folder_id -> shown_in)\n  owner : user = owner_id\n{lines}"
+        ),
+    )
+}
+
+/// The links of a permission's graph as `source{condition}`, and how many terms its base has.
+fn inherited(compiled: &Compiled, name: &str) -> (Vec<String>, usize) {
+    let model = compiled.model.as_ref().unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
+    let folder = &model.types[model.type_named("folder").unwrap().0];
+    let inherits = folder.permissions[folder.permission_named(name).unwrap().0].inherits.as_ref().unwrap();
+    let links = model.graphs[inherits.graph.0].links.iter().map(|link| {
+        let condition = link.condition.as_ref().map(|c| format!("{{{}}}", c.sql)).unwrap_or_default();
+        format!("{}.{}{condition}", folder.relations[link.relation.0].name, link.source)
+    });
+    let terms = if let Expr::Or(all) = &inherits.base { all.len() } else { 1 };
+    (links.collect(), terms)
+}
+
+#[test]
+fn inheriting_terms_are_found_wherever_they_stand() {
+    let compiled = folder_policy(
+        "  can view = (owner or (parent.view or ({a} and (shown.view)))) or nobody\n  \
+         can deep = (owner or parent.deep or (shown.deep and not {a})) and {not archived}\n  \
+         can tier = view or (parent.tier and {a} and ({b} or {c}))\n",
+    );
+    // `parent` also reaches projects, where nothing is inherited: that is part of the base.
+    assert!(!compiled.has_errors(), "{:#?}", compiled.diagnostics);
+    assert_eq!(inherited(&compiled, "view"), (vec!["parent.0".into(), "shown.0{a}".into()], 3));
+    let (links, _) = inherited(&compiled, "deep");
+    assert_eq!(links, ["parent.0{not archived}", "shown.0{((a) IS NOT TRUE) AND (not archived)}"]);
+    assert_eq!(inherited(&compiled, "tier").0, ["parent.0{(a) AND ((b) OR (c))}"]);
+}
+
+#[test]
+fn graphs_are_shared_by_what_they_link_and_not_by_where_they_are_written() {
+    let compiled = folder_policy(
+        "  can view = owner or (parent.view and {inherit}) or shown.view\n  \
+         can edit = shown.edit or owner or ({ inherit } and parent.edit)\n  \
+         can read = owner or parent.read\n",
+    );
+    // Projects have no `edit` and no `read`.
+    assert_eq!(compiled.diagnostics.len(), 2);
+    let compiled = folder_policy(
+        "  can view = owner or (parent.view and {inherit}) or shown.view\n  can open = shown.open or owner or view\n  \
+         can seen = shown.seen or view\n",
+    );
+    assert_eq!(compiled.model.unwrap().graphs.len(), 2);
+}
+
+#[test]
+fn the_outline_and_the_colours_work_while_there_are_mistakes() {
+    use rowdeck::compiler::lexer::{TokenClass, highlight};
+    use rowdeck::compiler::outline::{OutlineKind, outline};
+    let text = "type folder = app.folders\n  owner : usr = owner_id -- who\n  can view = owner or {name = 'x'} or\nrules app.folders\n  update a after : view\n";
+    let items = outline(&compile("p", text).ast);
+    let names: Vec<(&str, usize)> = items.iter().map(|i| (i.name.as_str(), i.children.len())).collect();
+    assert_eq!(names, [("folder", 2), ("app.folders", 1)]);
+    assert_eq!(
+        (items[0].children[1].kind, items[1].children[0].name.as_str()),
+        (OutlineKind::Permission, "update a after")
+    );
+    let classes: Vec<(&str, TokenClass)> =
+        highlight(text).into_iter().map(|(range, class)| (&text[range], class)).collect();
+    for expected in [
+        ("type", TokenClass::Keyword),
+        ("folder", TokenClass::Declaration),
+        ("owner", TokenClass::Declaration),
+        ("-- who", TokenClass::Comment),
+        ("view", TokenClass::Declaration),
+        ("'x'", TokenClass::Text),
+        ("{name = ", TokenClass::Sql),
+        ("after", TokenClass::Keyword),
+        ("view", TokenClass::Name),
+    ] {
+        assert!(classes.contains(&expected), "{expected:?} is not in {classes:?}");
+    }
+}

@@ -198,11 +198,11 @@ commands! {
     Bench {
         BenchStart "bench.start" "start" "start reads and tree writes at the rates shown (changes data; asks first)" ["s", "enter"] Database true;
         BenchMove "bench.big-move" "big move" "move a big subtree now" ["m"] Database false;
-        BenchStop "bench.stop" "stop" "stop; what was measured is kept" ["x"] Nothing false;
-        BenchMoreReads "bench.more-reads" "reads +" "more reads a second, at the next start" ["+"] Nothing false;
-        BenchLessReads "bench.less-reads" "reads -" "fewer reads a second, at the next start" ["-"] Nothing false;
-        BenchMoreWrites "bench.more-writes" "writes +" "more tree writes a second, at the next start" [">"] Nothing false;
-        BenchLessWrites "bench.less-writes" "writes -" "fewer tree writes a second, at the next start" ["<"] Nothing false;
+        BenchStop "bench.stop" "stop" "stop, and take back what it wrote; what was measured stays" ["x"] Nothing false;
+        BenchMoreReads "bench.more-reads" "reads +" "more reads a second" ["+"] Nothing false;
+        BenchLessReads "bench.less-reads" "reads -" "fewer reads a second" ["-"] Nothing false;
+        BenchMoreWrites "bench.more-writes" "writes +" "more tree writes a second" [">"] Nothing false;
+        BenchLessWrites "bench.less-writes" "writes -" "fewer tree writes a second" ["<"] Nothing false;
     }
     Field {
         FieldAccept "field.accept" "accept" "use this text" ["enter"] Nothing false;
@@ -215,8 +215,8 @@ commands! {
         DialogCancel "dialog.cancel" "cancel" "cancel" ["esc", "ctrl-c"] Nothing false;
     }
     Palette {
-        PaletteUp "palette.up" "up" "one line up" ["up", "shift-tab"] Nothing false;
-        PaletteDown "palette.down" "down" "one line down" ["down", "tab"] Nothing false;
+        PaletteUp "palette.up" "before" "one line up" ["up", "shift-tab"] Nothing false;
+        PaletteDown "palette.down" "next" "one line down" ["down", "tab"] Nothing false;
         PaletteRun "palette.run" "run" "run the marked command" ["enter"] Nothing false;
         PaletteClose "palette.close" "close" "close the list" ["esc", "ctrl-c", "ctrl-p"] Nothing false;
     }

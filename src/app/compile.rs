@@ -1,5 +1,6 @@
 //! Compiles the text beside the keys: one thread, and the newest text replaces any that waits.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -7,14 +8,17 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 use super::message::Message;
-use super::model::policy::Outcome;
+use super::model::policy::{Finding, Outcome};
 use super::terminal;
+use crate::compiler::diagnostic::Diagnostic;
+use crate::compiler::objects::Emitted;
+use crate::compiler::span::{FileId, SourceMap};
 
 /// A text to compile.
 #[derive(Debug)]
 struct Request {
     revision: u64,
-    name: String,
+    name: PathBuf,
     text: String,
 }
 
@@ -39,7 +43,7 @@ impl Compiler {
     }
 
     /// Compiles this text when the one before is done.
-    pub fn compile(&self, revision: u64, name: String, text: String) {
+    pub fn compile(&self, revision: u64, name: PathBuf, text: String) {
         // The thread ends only with the console.
         let _ = self.requests.send(Request { revision, name, text });
     }
@@ -58,7 +62,7 @@ fn work(receiver: &Receiver<Request>, sender: &mpsc::Sender<Message>) {
 }
 
 /// Compiles one text. A panic of the compiler is a failure to tell, never the end of the console and of unsaved text.
-pub fn outcome(revision: u64, name: &str, text: &str) -> Outcome {
+pub fn outcome(revision: u64, name: &Path, text: &str) -> Outcome {
     let began = Instant::now();
     let result = terminal::caught(|| compile(name, text));
     let seconds = began.elapsed().as_secs_f64();
@@ -76,9 +80,35 @@ pub fn outcome(revision: u64, name: &str, text: &str) -> Outcome {
     }
 }
 
-fn compile(
-    _name: &str,
-    _text: &str,
-) -> (Vec<super::model::policy::Finding>, Option<crate::compiler::objects::Emitted>) {
-    (Vec::new(), None)
+fn compile(name: &Path, text: &str) -> (Vec<Finding>, Option<Emitted>) {
+    let compiled = crate::policy_file::compile_file(name, text);
+    let mut found = compiled.diagnostics.clone();
+    let emitted = compiled.model.as_ref().and_then(|model| match crate::compiler::emit::emit(model) {
+        Ok(emitted) => Some(emitted),
+        Err(more) => {
+            found.extend(more);
+            None
+        }
+    });
+    found.extend(compiled.lints(emitted.as_ref()));
+    found.sort_by_key(|d| (d.span.file.0, d.span.start, d.code));
+    found.dedup_by(|a, b| (a.code, a.span, &a.message) == (b.code, b.span, &b.message));
+    (found.iter().map(|found| finding(&compiled.sources, found)).collect(), emitted)
+}
+
+/// A finding as the screen shows it: lines and columns from 0, and nothing in its words that steers a terminal.
+fn finding(sources: &SourceMap, found: &Diagnostic) -> Finding {
+    let (from, to) = sources.places(found.span);
+    let other = (found.span.file != FileId::default()).then(|| sources.file(found.span.file)).flatten();
+    Finding {
+        code: found.code.to_string(),
+        severity: found.severity,
+        line: from.line.saturating_sub(1),
+        column: from.column.saturating_sub(1),
+        end_line: to.line.saturating_sub(1),
+        end_column: to.column.saturating_sub(1),
+        message: crate::text::line(&found.message).into_owned(),
+        help: found.help.as_ref().map(|help| crate::text::line(help).into_owned()),
+        file: other.map(|file| crate::text::line(&file.name).into_owned()),
+    }
 }

@@ -1,7 +1,6 @@
 //! What [`super::update`] wants done. Only [`super::runtime`] does it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::model::bench::Rates;
 use super::model::inspect::Ask;
@@ -15,8 +14,8 @@ pub enum Effect {
     Compile {
         /// Its revision.
         revision: u64,
-        /// What it is called.
-        name: String,
+        /// Its file, or what it is called when it has none.
+        name: PathBuf,
         /// The text.
         text: String,
     },
@@ -48,8 +47,8 @@ pub enum Effect {
     Reconnect,
     /// Plan an apply of this text.
     Plan {
-        /// What the policy is called.
-        name: String,
+        /// The policy's file.
+        name: PathBuf,
         /// The text.
         text: String,
         /// Its revision.
@@ -57,10 +56,12 @@ pub enum Effect {
     },
     /// Apply this text.
     Apply {
-        /// What the policy is called.
-        name: String,
+        /// The policy's file.
+        name: PathBuf,
         /// The text, kept in the database.
-        text: Arc<str>,
+        text: String,
+        /// The plan that was agreed to; anything else is refused.
+        plan: String,
     },
     /// Cancel the apply on the server.
     CancelApply,
@@ -82,14 +83,16 @@ pub enum Effect {
     },
     /// Start the load.
     BenchStart(Rates),
+    /// Go on at these rates.
+    BenchRates(Rates),
     /// Move a big subtree now.
     BenchMove,
     /// Stop the load.
     BenchStop,
     /// Run the policy's tests.
     RunTests {
-        /// What the policy is called.
-        name: String,
+        /// The policy's file.
+        name: PathBuf,
         /// The text.
         text: String,
     },

@@ -13,11 +13,19 @@ use super::model::policy::DiskStamp;
 /// Larger files are no policies.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Reads a policy.
+/// Reads a policy; a file that is not there yet is an empty one.
 ///
 /// # Errors
 /// In one sentence.
-pub fn load(path: &Path) -> Result<(String, DiskStamp), String> {
+pub fn load(path: &Path) -> Result<(String, Option<DiskStamp>), String> {
+    let missing = fs::metadata(path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+    if missing && path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir()) {
+        return Ok((String::new(), None));
+    }
+    read(path).map(|(text, stamp)| (text, Some(stamp)))
+}
+
+fn read(path: &Path) -> Result<(String, DiskStamp), String> {
     let shown = path.display();
     let stamp = stamp(path).map_err(|e| format!("cannot read {shown}: {e}"))?;
     if stamp.bytes > MOST_BYTES {
@@ -183,7 +191,7 @@ mod tests {
         fs::write(&path, "one\n").unwrap();
         let (text, stamp) = load(&path).unwrap();
         assert_eq!(text, "one\n");
-        let stamp = save(&path, "two\n", Some(stamp)).unwrap();
+        let stamp = save(&path, "two\n", stamp).unwrap();
         fs::write(&path, "three, by someone else\n").unwrap();
         assert_eq!(save(&path, "four\n", Some(stamp)), Err(SaveProblem::ChangedOnDisk));
         assert_eq!(fs::read_to_string(&path).unwrap(), "three, by someone else\n");

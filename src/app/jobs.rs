@@ -1,33 +1,141 @@
-//! Everything that talks to the server for a screen.
+//! Everything that talks to the server for a screen. Each kind of work has a session of its own, so that a long verify
+//! keeps no question waiting.
 
+mod apply;
+mod ask;
+mod bench;
+mod verify;
+
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
 
 use super::effect::Effect;
 use super::message::Message;
+use crate::compiler::model::Model as Policy;
+use crate::compiler::objects::Emitted;
+use crate::compiler::span::SourceMap;
+use crate::db::connect::Session;
+use crate::db::error::DbError;
 use crate::db::target::Target;
+
+/// A session that is opened when it is first needed, and again after it was lost.
+#[derive(Debug, Clone, Default)]
+pub struct Slot(Arc<Mutex<Option<Session>>>);
+
+impl Slot {
+    /// The session, once nobody else uses it.
+    async fn open(&self, target: &Target) -> Result<OwnedMutexGuard<Option<Session>>, DbError> {
+        let mut held = Arc::clone(&self.0).lock_owned().await;
+        if held.as_ref().is_none_or(|session| session.lost().is_some()) {
+            *held = Some(Session::open(target).await?);
+        }
+        Ok(held)
+    }
+}
+
+/// What every piece of work needs.
+#[derive(Debug, Clone)]
+struct Context {
+    target: Target,
+    sender: Sender<Message>,
+    /// Reads the facts in the header again.
+    refresh: Arc<Notify>,
+}
+
+impl Context {
+    /// The target for work that changes the database. It is only started where the console allows changes, which an
+    /// operator may do for a target that is read-only by itself.
+    fn writable(&self) -> Target {
+        Target { read_only: false, ..self.target.clone() }
+    }
+
+    async fn tell(&self, message: Message) {
+        // The console may have ended meanwhile.
+        let _ = self.sender.send(message).await;
+    }
+}
 
 /// The work that runs, and how to end it.
 #[derive(Debug)]
 pub struct Jobs {
-    target: Option<Target>,
-    sender: Sender<Message>,
-    reconnect: Arc<Notify>,
+    context: Option<Context>,
+    questions: ask::Questions,
+    apply: apply::Applying,
+    load: bench::Load,
+    verify: Slot,
 }
 
 impl Jobs {
     /// Nothing runs yet.
-    pub fn new(target: Option<Target>, sender: Sender<Message>, reconnect: Arc<Notify>) -> Self {
-        Jobs { target, sender, reconnect }
+    pub fn new(target: Option<Target>, sender: Sender<Message>, refresh: Arc<Notify>) -> Self {
+        Jobs {
+            context: target.map(|target| Context { target, sender, refresh }),
+            questions: ask::Questions::default(),
+            apply: apply::Applying::default(),
+            load: bench::Load::default(),
+            verify: Slot::default(),
+        }
     }
 
-    /// Starts it.
+    /// Starts it. Without a target the model refuses everything that comes here.
     pub fn act(&mut self, effect: Effect) {
-        let _ = (&self.target, &self.sender, &self.reconnect, effect);
+        let Some(context) = self.context.clone() else { return };
+        match effect {
+            Effect::Ask { asked, ask } => {
+                let questions = self.questions.clone();
+                tokio::spawn(async move { questions.answer(&context, asked, ask).await });
+            }
+            Effect::RunTests { name, text } => {
+                tokio::spawn(apply::run_tests(context, name, text));
+            }
+            Effect::Plan { name, text, revision } => {
+                tokio::spawn(apply::make_plan(context, name, text, revision));
+            }
+            Effect::Apply { name, text, plan } => self.apply.start(context, name, text, plan),
+            Effect::CancelApply => self.apply.cancel(),
+            Effect::VerifyBatch { cursor, size } => {
+                tokio::spawn(verify::batch(context, self.verify.clone(), cursor, size));
+            }
+            Effect::Repair(wrong) => {
+                tokio::spawn(verify::repair(context, wrong));
+            }
+            Effect::BenchStart(rates) => self.load.start(context, rates),
+            Effect::BenchRates(rates) => self.load.set_rates(rates),
+            Effect::BenchMove => self.load.big_move(),
+            Effect::BenchStop => self.load.stop(),
+            _ => {}
+        }
     }
 
-    /// Ends what runs.
-    pub async fn stop(&mut self) {}
+    /// Ends what runs, and waits until the server has let go of it, or for a few seconds.
+    pub async fn stop(&mut self, patience: Duration) {
+        let (load, apply) = (self.load.end(), self.apply.end());
+        let both = async { tokio::join!(load, apply) };
+        if tokio::time::timeout(patience, both).await.is_err() {
+            tracing::warn!("the console ended before all work on the server did");
+        }
+    }
+}
+
+/// A policy compiled for the server.
+#[derive(Debug)]
+struct Compiled {
+    sources: SourceMap,
+    model: Policy,
+    emitted: Emitted,
+}
+
+/// Compiles off the runtime's threads.
+async fn compile(name: PathBuf, text: String) -> Result<Compiled, String> {
+    let work = move || {
+        let compiled = crate::policy_file::compile_file(&name, &text);
+        let Some(model) = compiled.model else { return Err(DbError::Policy(compiled.diagnostics).to_string()) };
+        let emitted = crate::compiler::emit::emit(&model).map_err(|found| DbError::Policy(found).to_string())?;
+        Ok(Compiled { sources: compiled.sources, model, emitted })
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|e| format!("the compiler failed: {e}"))?
 }

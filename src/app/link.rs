@@ -88,12 +88,8 @@ async fn watch(mut session: Session, sender: &mpsc::Sender<Message>, again: &Not
 
 /// What the server's lock table holds; `None` where the role may not ask.
 async fn lock_table(session: &Session) -> Option<LockTable> {
-    let sql = "SELECT current_setting('max_locks_per_transaction')::bigint
-                      * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
-                      (SELECT count(*) FROM pg_catalog.pg_locks)";
-    let row = session.client.query_one(sql, &[]).await.ok()?;
-    let number = |at: usize| row.try_get::<_, i64>(at).ok().and_then(|n| u64::try_from(n).ok());
-    Some(LockTable { capacity: number(0)?, held: number(1)? })
+    let table = crate::db::catalog::LockTable::read(&session.client).await;
+    table.ok().map(|table| LockTable { capacity: table.capacity, held: table.held })
 }
 
 fn facts(session: &Session, locks: Option<LockTable>) -> Facts {

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::keymap::Key;
 use super::model::apply::Plan;
-use super::model::bench::Snapshot;
 use super::model::inspect::Told;
 use super::model::link::Facts;
 use super::model::policy::{DiskStamp, Outcome, TestRun};
-use crate::db::progress::{ApplyReport, Progress, VerifyBatch, VerifyReport};
+use crate::bench::live::Snapshot;
+use crate::db::progress::{ApplyReport, Progress, VerifyBatch};
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -28,8 +28,8 @@ pub enum Message {
     Loaded {
         /// Which.
         path: PathBuf,
-        /// Its text and what identifies it, or why not.
-        result: Result<(String, DiskStamp), String>,
+        /// Its text and what identifies it (nothing, when it is not there yet), or why not.
+        result: Result<(String, Option<DiskStamp>), String>,
     },
     /// A text that was not saved when the console ended last time.
     Recovered(String),
@@ -61,8 +61,8 @@ pub enum Message {
     Verified(Result<VerifyBatch, String>),
     /// How many objects there are to check, about.
     VerifyTotal(u64),
-    /// A repair ended: how many were repaired and what is still wrong.
-    Repaired(Result<VerifyReport, String>),
+    /// A repair ended: how many objects were derived anew.
+    Repaired(Result<u64, String>),
     /// The database answered question `asked`.
     Told {
         /// The number of the question.
@@ -88,12 +88,8 @@ pub enum SaveProblem {
 /// News of the load.
 #[derive(Debug, Clone)]
 pub enum BenchNews {
-    /// It runs.
-    Started,
     /// What was measured so far.
     Snapshot(Box<Snapshot>),
-    /// It stopped.
-    Stopped,
-    /// It failed, in words.
-    Failed(String),
+    /// It has ended and what it wrote is taken back, or why not.
+    Ended(Result<(), String>),
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{Clear, ClearType};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::effect::Effect;
@@ -22,6 +24,10 @@ use crate::db::target::Target;
 
 /// Data redraws are at least this far apart.
 const FRAME: Duration = Duration::from_millis(33);
+
+/// How long leaving waits for work on the server to end, and how long when we are being ended.
+const PATIENCE: Duration = Duration::from_secs(40);
+const HURRY: Duration = Duration::from_secs(4);
 
 /// What the console is opened on.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +50,8 @@ type Screen = Terminal<CrosstermBackend<std::io::Stdout>>;
 /// When there is no terminal, or it stops answering.
 pub async fn run(options: Options) -> anyhow::Result<Exit> {
     let environment = |name: &str| std::env::var(name).ok();
-    let theme = Theme::choose(options.theme.as_deref(), &environment).map_err(anyhow::Error::msg)?;
+    let wanted = options.theme.clone().or_else(|| environment("ROWDECK_THEME"));
+    let theme = Theme::choose(wanted.as_deref(), &environment).map_err(anyhow::Error::msg)?;
     let signals = Signals::listen()?;
     let guard = Guard::take()?;
     let result = Runtime::start(options, theme, signals)?.run().await;
@@ -69,12 +76,11 @@ struct Runtime {
 
 impl Runtime {
     fn start(options: Options, theme: Theme, signals: Signals) -> anyhow::Result<Self> {
-        let mut screen = Terminal::new(CrosstermBackend::new(std::io::stdout()))?;
-        screen.clear()?;
+        let screen = fresh_screen()?;
         let size = screen.size()?;
         let (sender, messages) = mpsc::channel(1024);
         let target = options.target.as_ref();
-        let name = target.map_or_else(|| "offline".to_owned(), |t| t.name.clone().unwrap_or_else(|| t.describe()));
+        let name = target.map_or_else(|| "offline".to_owned(), target_name);
         let mut model = Model::new(name, (size.width, size.height));
         model.read_only = target.is_some_and(|t| t.read_only);
         model.production = target.is_some_and(|t| t.production);
@@ -110,11 +116,15 @@ impl Runtime {
             self.draw_when_due()?;
             let woken = self.wait().await;
             if let Some(exit) = self.take(woken)? {
+                terminal::give_back();
+                self.work.stop(HURRY).await;
                 return Ok(exit);
             }
             self.take_pending()?;
             if self.model.done {
-                self.work.stop().await;
+                // The terminal is free while the server lets go of what ran.
+                terminal::give_back();
+                self.work.stop(PATIENCE).await;
                 return Ok(Exit::Code(0));
             }
         }
@@ -216,7 +226,7 @@ impl Runtime {
         match effect {
             Effect::Suspend => self.suspend()?,
             Effect::Redraw => {
-                self.screen.clear()?;
+                self.screen = fresh_screen()?;
                 (self.changed, self.at_once) = (true, true);
             }
             Effect::NextTheme => {
@@ -243,11 +253,24 @@ impl Runtime {
 
     fn suspend(&mut self) -> anyhow::Result<()> {
         terminal::suspend()?;
-        self.screen.clear()?;
+        self.screen = fresh_screen()?;
         let size = self.screen.size()?;
         (self.changed, self.at_once) = (true, true);
         self.message(Message::Resize(size.width, size.height))
     }
+}
+
+/// The target's name, or its hosts when it has none. Never its password.
+fn target_name(target: &Target) -> String {
+    let hosts = || target.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    target.name.clone().unwrap_or_else(hosts)
+}
+
+/// An emptied terminal that the next draw fills whole. `Terminal::clear` would ask the terminal for its cursor and wait
+/// for the answer, which on a slow link or a dumb terminal never comes in time.
+fn fresh_screen() -> std::io::Result<Screen> {
+    execute!(std::io::stdout(), Clear(ClearType::All))?;
+    Terminal::new(CrosstermBackend::new(std::io::stdout()))
 }
 
 /// Reads keys in a thread of its own, because reading a terminal blocks. The thread ends with the terminal or with us.

@@ -9,6 +9,8 @@ mod navigate;
 pub mod palette;
 mod policy;
 
+use ratatui::crossterm::event::KeyCode;
+
 use super::command::{Changes, Command, Place};
 use super::effect::Effect;
 use super::keymap::{self, Key};
@@ -88,6 +90,17 @@ fn link_down(model: &mut Model, reason: &str, retry_in: Option<std::time::Durati
 }
 
 fn key_pressed(model: &mut Model, key: Key) -> Vec<Effect> {
+    if key.alt {
+        // A terminal cannot tell Alt and a key from Escape and a key that arrive together, as they do over a slow link.
+        // No command needs Alt, so it is always the latter.
+        let mut effects = key_pressed(model, Key::plain(KeyCode::Esc));
+        effects.extend(key_pressed(model, Key { alt: false, ..key }));
+        return effects;
+    }
+    // What was said before is read by now; a failure stays until something else is said or it is closed.
+    if model.notice.as_ref().is_some_and(|notice| notice.level != Level::Error) {
+        model.notice = None;
+    }
     let places = model.places();
     if let Some(command) = keymap::lookup(key, &places) {
         return run(model, command);

@@ -131,12 +131,12 @@ impl Work {
         });
     }
 
-    /// Ends what runs, waiting shortly for the server to confirm.
-    pub async fn stop(&mut self) {
+    /// Ends what runs, waiting so long at most for the server to let go of it.
+    pub async fn stop(&mut self, patience: Duration) {
         if let Some(link) = self.link.take() {
             link.abort();
         }
-        self.jobs.stop().await;
+        self.jobs.stop(patience).await;
     }
 
     /// We are being ended: unsaved text is kept now. What runs on the server ends with our connections.

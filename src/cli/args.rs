@@ -17,6 +17,8 @@ pub struct Cli {
     /// Options of all commands.
     #[command(flatten)]
     pub global: Global,
+    /// The policy the console opens; rowdeck.toml's when left out
+    pub policy: Option<PathBuf>,
     /// What to do; the console when left out.
     #[command(subcommand)]
     pub command: Option<Command>,

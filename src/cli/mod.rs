@@ -71,15 +71,20 @@ async fn run(cli: Cli) -> Result<End, DbError> {
     let global = &cli.global;
     targets::warn_of_visible_password(global.db.as_deref());
     match cli.command {
-        None => Ok(End::Console(console(global).await?)),
+        None => Ok(End::Console(console(global, cli.policy).await?)),
         Some(Command::Demo(options)) => demo::run(global, out, &options).await,
         Some(command) => Ok(End::Code(act(global, out, command).await?)),
     }
 }
 
 /// The console on the target, or without a database when none is given.
-async fn console(global: &Global) -> Result<Exit, DbError> {
+async fn console(global: &Global, policy: Option<PathBuf>) -> Result<Exit, DbError> {
     use std::io::IsTerminal;
+    // A mistyped command would else be taken for the name of a new policy.
+    if let Some(path) = policy.as_ref().filter(|path| !path.exists() && path.extension().is_none()) {
+        let shown = crate::text::line(&path.display().to_string()).into_owned();
+        return Err(DbError::Usage(format!("there is no command and no file called {shown}; see rowdeck --help")));
+    }
     if global.json || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(DbError::Usage("the console needs a terminal; rowdeck --help names the commands".to_owned()));
     }
@@ -87,7 +92,7 @@ async fn console(global: &Global) -> Result<Exit, DbError> {
     let given = global.db.is_some() || global.target.is_some() || !config.targets.is_empty();
     let target =
         if given || environment_names_a_server(&process_environment) { Some(targets::target(global)?) } else { None };
-    open_console(target, config.policy_path()).await
+    open_console(target, policy.or_else(|| config.policy_path())).await
 }
 
 /// Draws the console until it is left.

@@ -168,7 +168,7 @@ async fn may_go_on(control: Option<&mut watch::Receiver<Control>>, stepped: &mut
 }
 
 /// About how many objects there are to check, by the server's statistics; `None` before any are kept.
-async fn about(client: &Client) -> Result<Option<u64>, DbError> {
+pub async fn about(client: &Client) -> Result<Option<u64>, DbError> {
     let sql = "SELECT sum(c.reltuples)::bigint FROM pg_catalog.pg_class AS c
       JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
       WHERE n.nspname = 'authz_int' AND c.relkind = 'r' AND c.relname ~ '^g[0-9a-f]{8}_node$' AND c.reltuples >= 0";

@@ -23,7 +23,7 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
     let width = usize::from(inner.width);
     let mut out: Vec<Line> = Vec::new();
     match &apply.stage {
-        Stage::Idle => out.extend(idle(model, theme)),
+        Stage::Idle => out.extend(idle(model, theme, width)),
         Stage::Planning => out.push(line(theme, Role::Text, "compiling, and reading the server's catalog ...")),
         Stage::Planned => {}
         Stage::Running => out.push(line(theme, Role::Title, running(model, "running"))),
@@ -55,13 +55,13 @@ fn plan_title(plan: &Plan) -> String {
     }
 }
 
-fn idle(model: &Model, theme: &Theme) -> Vec<Line<'static>> {
+fn idle(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let words = if model.link.is_up() {
         "no plan yet: p (or F5 anywhere) plans what applying this text would do; planning changes nothing"
     } else {
         model.link.why_no_data()
     };
-    vec![line(theme, Role::Dim, words)]
+    super::widgets::wrap(words, width).into_iter().map(|l| line(theme, Role::Dim, l)).collect()
 }
 
 fn running(model: &Model, word: &str) -> String {
@@ -81,9 +81,9 @@ fn done(theme: &Theme, report: &ApplyReport) -> Vec<Line<'static>> {
             theme,
             Role::Text,
             format!(
-                "  {} rows of the index built; {} graphs built, {} kept",
-                crate::text::count(report.rows_built),
-                report.graphs_built,
+                "  {} of the index built; {} built, {} kept",
+                crate::text::counted(report.rows_built, "row"),
+                crate::text::counted(report.graphs_built as u64, "graph"),
                 report.graphs_kept
             ),
         ),
@@ -112,21 +112,29 @@ fn plan_lines(theme: &Theme, plan: &Plan, width: usize) -> Vec<Line<'static>> {
     for warning in &plan.warnings {
         out.extend(marked(theme, Role::Warn, "!", warning, width));
     }
-    let what = width.saturating_sub(46).clamp(20, 60);
-    out.push(line(theme, Role::Title, format!("   {:<what$} {:<26} {}", "what", "locks", "cost")));
     for (at, step) in plan.steps.iter().enumerate() {
-        let words = format!(
-            "{:>2} {:<what$} {:<26} {}",
-            at + 1,
-            crate::text::cut(&step.what, what),
-            crate::text::cut(if step.lock.is_empty() { "none" } else { &step.lock }, 26),
-            crate::text::line(&step.cost)
-        );
-        let role = if step.lock.contains("ACCESS EXCLUSIVE") { Role::Warn } else { Role::Text };
-        out.push(line(theme, role, words));
+        let cost = if step.cost.is_empty() { String::new() } else { format!(" · {}", step.cost) };
+        let words = format!("{:>2} {}{cost}", at + 1, step.what);
+        out.push(line(theme, Role::Title, crate::text::cut(&words, width)));
+        let none = step.lock.is_empty() || step.lock == "none";
+        let role = match () {
+            () if none => Role::Dim,
+            () if step.lock.contains("ACCESS EXCLUSIVE") => Role::Warn,
+            () => Role::Text,
+        };
+        let lock = if none { "locks nothing that others use".to_owned() } else { format!("locks {}", step.lock) };
+        let safe = crate::text::line(&lock).into_owned();
+        let wrapped = super::widgets::wrap(&safe, width.saturating_sub(4));
+        out.extend(wrapped.into_iter().map(|l| line(theme, role, format!("   {l}"))));
     }
-    if plan.locks > 0 {
-        out.push(line(theme, Role::Dim, format!("   about {} locks at the end", crate::text::count(plan.locks))));
+    out.extend(plan.graphs.iter().map(|graph| line(theme, Role::Text, format!("   {graph}"))));
+    if let Some((needed, free)) = plan.locks {
+        let (needed, free) = (crate::text::count(needed), crate::text::count(free));
+        out.push(line(
+            theme,
+            Role::Text,
+            format!("   needs {needed} entries of the lock table at most; {free} are free"),
+        ));
     }
     out
 }
@@ -169,13 +177,15 @@ fn batch_words(phase: &PhaseState, width: usize) -> String {
         let cells = width.saturating_sub(64).clamp(8, 30);
         words.push_str(&format!("{} {:>3.0}% ", bar(share, 1.0, cells), share.min(1.0) * 100.0));
     }
-    words.push_str(&format!("batch {}", count(phase.batches.0)));
-    if let Some(of) = phase.batches.1 {
-        words.push_str(&format!(" of {}", count(of)));
-    }
-    words.push_str(&format!(" · {} rows · {}/s", count(phase.rows.0), count(phase.rate.max(0.0) as u64)));
+    let mut parts = Vec::new();
     if let (Some(left), None) = (phase.left, phase.ended) {
-        words.push_str(&format!(" · {} left", duration(left)));
+        parts.push(format!("{} left", duration(left)));
     }
+    parts.push(format!("{}/s", count(phase.rate.max(0.0) as u64)));
+    let of = phase.rows.1.map_or(String::new(), |of| format!(" of {}", count(of)));
+    parts.push(format!("{}{of}", count(phase.rows.0)));
+    let of = phase.batches.1.map_or(String::new(), |of| format!(" of {}", count(of)));
+    parts.push(format!("batch {}{of}", count(phase.batches.0)));
+    words.push_str(&parts.join(" · "));
     words
 }

@@ -7,8 +7,9 @@ use ratatui::text::Line;
 use super::widgets::chart::{columns, sparkline};
 use super::widgets::{duration, line, lines, panel};
 use crate::app::model::Model;
-use crate::app::model::bench::{OutcomeRow, Second, Snapshot, State};
+use crate::app::model::bench::State;
 use crate::app::theme::{Role, Theme};
+use crate::bench::live::{BigMove, Second, Snapshot};
 
 /// Draws it.
 pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
@@ -17,7 +18,7 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
         State::Idle => "not started",
         State::Starting => "starting",
         State::Running => "running",
-        State::Stopping => "stopping",
+        State::Stopping => "taking back what it wrote",
         State::Stopped => "stopped",
         State::Failed(_) => "FAILED",
     };
@@ -31,8 +32,10 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
         out.extend(words.into_iter().map(|l| line(theme, Role::Error, l)));
     }
     match &bench.snapshot {
-        Some(snapshot) => out.extend(measured(theme, snapshot, width, usize::from(inner.height))),
-        None => out.extend(nothing(model, theme, width)),
+        Some(snapshot) if snapshot.elapsed > 0.0 => {
+            out.extend(measured(theme, snapshot, width, usize::from(inner.height)))
+        }
+        _ => out.extend(nothing(model, theme, width)),
     }
     lines(frame, inner, out);
 }
@@ -50,36 +53,49 @@ fn nothing(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     super::widgets::wrap(words, width).into_iter().map(|l| line(theme, Role::Dim, l)).collect()
 }
 
-fn series(seconds: &[Second], of: impl Fn(&Second) -> Option<f64>) -> Vec<Option<f64>> {
-    seconds.iter().map(of).collect()
+fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> Vec<Line<'static>> {
+    let count = crate::text::count;
+    let missed = snapshot.reads.missed + snapshot.writes.missed;
+    let role = if missed > 0 { Role::Warn } else { Role::Text };
+    let mut out = vec![line(
+        theme,
+        role,
+        format!(
+            "{} · {} reads, {} tree writes · {} missed starts · {} sessions",
+            duration(snapshot.elapsed),
+            count(snapshot.reads.done),
+            count(snapshot.writes.done),
+            count(missed),
+            snapshot.connections
+        ),
+    )];
+    out.extend(charts(theme, &snapshot.series, width, height >= 26));
+    out.extend(table(theme, snapshot));
+    out.extend(errors(theme, snapshot));
+    out.extend(snapshot.big_moves.iter().rev().take(3).flat_map(|big| big_move(theme, big, width)));
+    if let Some(note) = &snapshot.note {
+        out.push(line(theme, Role::Dim, crate::text::cut(note, width)));
+    }
+    out
 }
 
-fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> Vec<Line<'static>> {
-    let seconds = &snapshot.seconds;
+fn charts(theme: &Theme, seconds: &[Second], width: usize, tall: bool) -> Vec<Line<'static>> {
     let label = 16;
     let room = width.saturating_sub(label + 12);
+    let shown = seconds.get(seconds.len().saturating_sub(room)..).unwrap_or(seconds);
+    let series = |of: fn(&Second) -> Option<f64>| shown.iter().map(of).collect::<Vec<_>>();
     let mut out = Vec::new();
-    let missed_role = if snapshot.missed > 0 { Role::Warn } else { Role::Text };
-    out.push(line(
-        theme,
-        missed_role,
-        format!("{} measured · {} missed starts", duration(snapshot.elapsed), crate::text::count(snapshot.missed)),
-    ));
-    let tall = height >= 26;
     for (name, unit, values) in [
-        ("reads/s", "", series(seconds, |s| Some(s.reads as f64))),
-        ("tree writes/s", "", series(seconds, |s| Some(s.writes as f64))),
-        ("reads p95", " ms", series(seconds, |s| s.read_p95)),
-        ("writes p95", " ms", series(seconds, |s| s.write_p95)),
+        ("reads/s", "", series(|s| Some(s.reads.done as f64))),
+        ("tree writes/s", "", series(|s| Some(s.writes.done as f64))),
+        ("reads p95", " ms", series(|s| s.reads.latency.p95.or(s.reads.latency.max))),
+        ("writes p95", " ms", series(|s| s.writes.latency.p95.or(s.writes.latency.max))),
     ] {
         let newest = values.iter().rev().flatten().next().map_or("–".to_owned(), |v| number(*v));
         if tall && !unit.is_empty() {
             let top = values.iter().flatten().copied().fold(0.0, f64::max);
             for (at, row) in columns(&values, room, 4, top).into_iter().enumerate() {
-                let head = match at {
-                    0 => format!("{name} {}", number(top)),
-                    _ => String::new(),
-                };
+                let head = if at == 0 { format!("{name} {}", number(top)) } else { String::new() };
                 let tail = if at == 3 { format!(" {newest}{unit}") } else { String::new() };
                 out.push(line(theme, Role::Text, format!("{head:<label$}{row}{tail}")));
             }
@@ -87,51 +103,66 @@ fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> 
             out.push(line(theme, Role::Text, format!("{name:<label$}{} {newest}{unit}", sparkline(&values, room))));
         }
     }
-    if seconds.iter().any(|s| s.big_move) {
-        let shown = seconds.get(seconds.len().saturating_sub(room)..).unwrap_or(seconds);
+    if shown.iter().any(|s| s.big_move) {
         let marks: String = shown.iter().map(|s| if s.big_move { 'M' } else { ' ' }).collect();
         let pad = " ".repeat(room.saturating_sub(shown.len()));
         out.push(line(theme, Role::Warn, format!("{:<label$}{pad}{marks}", "big move")));
     }
-    out.extend(table(theme, &snapshot.operations));
-    out.extend(errors(theme, &snapshot.errors));
-    if let Some(words) = &snapshot.big_move {
-        let pause = snapshot
-            .longest_pause
-            .map_or(String::new(), |ms| format!(" · longest pause of other writers {} ms", number(ms)));
-        out.push(line(theme, Role::Title, format!("big move: {}{pause}", crate::text::line(words))));
-    }
     out
 }
 
-fn errors(theme: &Theme, errors: &[(String, u64)]) -> Vec<Line<'static>> {
-    if errors.is_empty() {
+fn big_move(theme: &Theme, big: &BigMove, width: usize) -> Vec<Line<'static>> {
+    let below = crate::text::count(big.below);
+    let head = format!("big move at {:.0} s: folder {} with {below} below", big.at, big.folder);
+    let (role, words) = match (&big.error, big.milliseconds) {
+        (Some(error), _) => (Role::Error, format!("{head} FAILED: {error}")),
+        (None, None) => (Role::Warn, format!("{head}, moving ...")),
+        (None, Some(took)) => {
+            let pause = big.others.max.map_or("no other writer meanwhile".to_owned(), |ms| {
+                format!("longest pause of {} other writes {} ms", big.others.n, number(ms))
+            });
+            (Role::Title, format!("{head}, {} ms; {pause}", number(took)))
+        }
+    };
+    let safe = crate::text::line(&words).into_owned();
+    super::widgets::wrap(&safe, width).into_iter().map(|l| line(theme, role, l)).collect()
+}
+
+fn errors(theme: &Theme, snapshot: &Snapshot) -> Vec<Line<'static>> {
+    if snapshot.errors.is_empty() {
         return vec![line(theme, Role::Ok, "no errors")];
     }
-    errors
+    snapshot
+        .errors
         .iter()
-        .map(|(state, count)| {
-            let words = format!("error {:<22} {:>9}", crate::text::cut(state, 22), crate::text::count(*count));
-            line(theme, Role::Error, words)
+        .map(|(state, error)| {
+            let count = crate::text::count(error.count);
+            let words = format!("{} {count:>9}  {}", crate::text::cut(state, 10), error.last);
+            line(theme, Role::Error, format!("error {}", crate::text::line(&words)))
         })
         .collect()
 }
 
-fn table(theme: &Theme, rows: &[OutcomeRow]) -> Vec<Line<'static>> {
+fn table(theme: &Theme, snapshot: &Snapshot) -> Vec<Line<'static>> {
     let cell = |value: Option<f64>| value.map_or("–".to_owned(), number);
-    let head = format!("{:<18} {:>9} {:>8} {:>8} {:>8} {:>8}", "operation", "n", "p50 ms", "p95", "p99", "max");
-    let mut out = vec![line(theme, Role::Title, head)];
-    for row in rows {
-        let words = format!(
-            "{:<18} {:>9} {:>8} {:>8} {:>8} {:>8}",
-            crate::text::cut(&row.name, 18),
-            crate::text::count(row.count),
-            cell(row.p50),
-            cell(row.p95),
-            cell(row.p99),
-            cell(row.max)
-        );
-        out.push(line(theme, Role::Text, words));
+    let heads = ["n", "failed", "p50 ms", "p95", "p99", "max"];
+    let row = |name: &str, cells: [String; 6]| {
+        let [n, failed, p50, p95, p99, max] = cells;
+        format!("{name:<12} {n:>9} {failed:>7} {p50:>8} {p95:>8} {p99:>8} {max:>8}")
+    };
+    let mut out = vec![line(theme, Role::Title, row("operation", heads.map(str::to_owned)))];
+    for one in &snapshot.operations {
+        let latency = &one.latency;
+        let cells = [
+            crate::text::count(one.done),
+            crate::text::count(one.failed),
+            cell(latency.p50),
+            cell(latency.p95),
+            cell(latency.p99),
+            cell(latency.max),
+        ];
+        let role = if one.failed > 0 { Role::Warn } else { Role::Text };
+        out.push(line(theme, role, row(one.kind.word(), cells)));
     }
     out
 }

@@ -23,76 +23,107 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) -> Rect
     Rect { x: area.x, y: area.y + 2, width: area.width, height: area.height.saturating_sub(4) }
 }
 
-/// A piece of the header: how soon it may be left out where there is no room (0: never), its role and its words.
-struct Piece(u8, Role, String);
+/// A piece of the header: how soon it may be left out where there is no room (0: never), its role and its words, a
+/// short form of them too.
+struct Piece {
+    rank: u8,
+    role: Role,
+    words: String,
+    short: Option<String>,
+}
+
+impl Piece {
+    fn new(rank: u8, role: Role, words: impl Into<String>) -> Self {
+        Piece { rank, role, words: words.into(), short: None }
+    }
+
+    fn or(mut self, short: impl Into<String>) -> Self {
+        self.short = Some(short.into());
+        self
+    }
+}
 
 fn header(model: &Model, theme: &Theme, width: usize) -> Line<'static> {
-    let mut pieces = vec![Piece(1, Role::Header, model.target.clone())];
+    let mut pieces = Vec::new();
+    if model.production {
+        pieces.push(Piece::new(0, Role::Danger, "PRODUCTION"));
+    }
     match &model.link {
-        Link::Unused => pieces.push(Piece(0, Role::Header, "no database".into())),
-        Link::Connecting => pieces.push(Piece(0, Role::Header, "connecting ...".into())),
+        Link::Unused => pieces.push(Piece::new(0, Role::Header, "no database")),
+        Link::Connecting => pieces.push(Piece::new(0, Role::Header, "connecting ...")),
         Link::Up(facts) => pieces.extend(facts_pieces(facts)),
         Link::Down { last, since, reason, tries, retry_at } => {
             let age = duration(model.clock.saturating_sub(*since).as_secs_f64());
             let old = if last.is_some() { ", data is that old" } else { "" };
-            pieces.push(Piece(0, Role::Danger, format!("NOT CONNECTED for {age}{old}")));
+            let short = format!("NOT CONNECTED {age}");
+            pieces.push(Piece::new(0, Role::Danger, format!("NOT CONNECTED for {age}{old}")).or(short));
             if let Some(at) = retry_at {
                 let wait = duration(at.saturating_sub(model.clock).as_secs_f64());
-                pieces.push(Piece(2, Role::Header, format!("try {} in {wait}", tries + 1)));
+                pieces.push(Piece::new(2, Role::Header, format!("try {} in {wait}", tries + 1)));
             }
             if let Some(facts) = last {
                 pieces.extend(facts_pieces(facts));
             }
-            pieces.push(Piece(3, Role::Header, reason.clone()));
+            pieces.push(Piece::new(3, Role::Header, reason.clone()));
         }
     }
-    if model.production {
-        pieces.insert(1, Piece(0, Role::Danger, "PRODUCTION".into()));
-    }
     if model.read_only {
-        pieces.push(Piece(0, Role::Header, "READ-ONLY".into()));
+        pieces.push(Piece::new(0, Role::Header, "READ-ONLY"));
     }
-    fit(theme, pieces, width)
+    fit(theme, &model.target, pieces, width)
 }
 
 fn facts_pieces(facts: &Facts) -> Vec<Piece> {
     let mut pieces = vec![
-        Piece(5, Role::Header, facts.server.clone()),
-        Piece(0, Role::Header, format!("db {}", facts.database)),
-        Piece(0, Role::Header, format!("role {}", facts.role)),
+        Piece::new(0, Role::Header, format!("db {}", facts.database)).or(facts.database.clone()),
+        Piece::new(0, Role::Header, format!("role {}", facts.role)).or(facts.role.clone()),
     ];
-    pieces.extend(facts.dangers.iter().map(|danger| Piece(0, Role::Danger, danger.clone())));
-    pieces.push(Piece(0, Role::Header, format!("PG {}", facts.version)));
+    pieces.extend(facts.dangers.iter().map(|danger| Piece::new(0, Role::Danger, danger.clone())));
+    pieces.push(Piece::new(0, Role::Header, format!("PG {}", facts.version)));
     pieces.push(match &facts.policy {
-        Some(policy) => Piece(0, Role::Header, format!("{} v{}", policy.name, policy.version)),
-        None => Piece(0, Role::Header, "no policy".into()),
+        Some(policy) => {
+            let (name, version) = (&policy.name, policy.version);
+            Piece::new(0, Role::Header, format!("policy {name} v{version}")).or(format!("{name} v{version}"))
+        }
+        None => Piece::new(0, Role::Header, "no policy in force").or("no policy"),
     });
-    pieces.push(Piece(4, Role::Header, facts.tls.clone()));
+    pieces.push(Piece::new(4, Role::Header, facts.tls.clone()));
+    pieces.push(Piece::new(5, Role::Header, facts.server.clone()));
     if facts.development {
-        pieces.push(Piece(6, Role::Header, "development database".into()));
+        pieces.push(Piece::new(6, Role::Header, "development database"));
     }
     pieces
 }
 
-/// Leaves out what may be left out, the least important first, until the rest fits; then cuts.
-fn fit(theme: &Theme, mut pieces: Vec<Piece>, width: usize) -> Line<'static> {
-    pieces.retain(|piece| !piece.2.is_empty());
-    let total = |pieces: &[Piece]| pieces.iter().map(|piece| piece.2.width() + 3).sum::<usize>();
-    while total(&pieces) > width + 1 {
-        let least = pieces.iter().enumerate().max_by_key(|(_, piece)| piece.0).map(|(at, piece)| (at, piece.0));
+/// Makes everything fit: first leaves out what may be, the least important first, then takes the short forms, then cuts
+/// the target's name, which comes first; last the line is cut where the terminal ends.
+fn fit(theme: &Theme, target: &str, mut pieces: Vec<Piece>, width: usize) -> Line<'static> {
+    const SEPARATOR: usize = 3;
+    let target = crate::text::line(target).into_owned();
+    pieces.retain(|piece| !piece.words.is_empty() && piece.words != target);
+    for piece in &mut pieces {
+        piece.words = crate::text::line(&piece.words).into_owned();
+    }
+    let taken = |pieces: &[Piece]| 1 + pieces.iter().map(|piece| piece.words.width() + SEPARATOR).sum::<usize>();
+    while taken(&pieces) + target.width() > width {
+        let least = pieces.iter().enumerate().max_by_key(|(_, piece)| piece.rank).map(|(at, piece)| (at, piece.rank));
         match least {
-            Some((at, rank)) if rank > 0 => {
-                pieces.remove(at);
-            }
+            Some((at, rank)) if rank > 0 => drop(pieces.remove(at)),
             _ => break,
         }
     }
-    let mut spans = vec![styled(theme, Role::Header, " ")];
-    for (at, piece) in pieces.into_iter().enumerate() {
-        if at > 0 {
-            spans.push(styled(theme, Role::Header, " · "));
+    if taken(&pieces) + target.width() > width {
+        for piece in &mut pieces {
+            if let Some(short) = piece.short.take() {
+                piece.words = crate::text::line(&short).into_owned();
+            }
         }
-        spans.push(styled(theme, piece.1, crate::text::line(&piece.2).into_owned()));
+    }
+    let room = width.saturating_sub(taken(&pieces)).max(6);
+    let mut spans = vec![styled(theme, Role::Header, format!(" {}", crate::text::cut(&target, room)))];
+    for piece in pieces {
+        spans.push(styled(theme, Role::Header, " · "));
+        spans.push(styled(theme, piece.role, piece.words));
     }
     Line::from(spans)
 }

@@ -109,7 +109,9 @@ fn draw_object(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect, view
 
 fn draw_person(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect, view: &PersonView, waits: &str) {
     let more = if view.after.is_some() { "+" } else { "" };
-    let title = format!("{} sees {}{more} {} rows{waits}", view.person, view.rows.len(), view.ty);
+    let others = if view.types.len() > 1 { " · tab: other type" } else { "" };
+    let (who, name) = (&view.person, named(&view.label));
+    let title = format!("{who}{name} sees {}{more} of {}{others}{waits}", view.rows.len(), view.ty);
     let inner = panel(frame, theme, area, &title, true);
     if view.rows.is_empty() {
         let words = format!("row-level security shows {} no {}", view.person, view.ty);

@@ -138,7 +138,8 @@ fn findings_under(
         let words = format!("{}: {}{help}", finding.code, finding.message);
         // Long words start further left so that they can be read.
         let cells = GUTTER + width;
-        let start = if words.width() > room { cells.saturating_sub(words.width()).min(GUTTER) } else { GUTTER + from };
+        let start =
+            if words.width() > room { cells.saturating_sub(words.width()).clamp(2, GUTTER) } else { GUTTER + from };
         out.push(line(theme, role, format!("{}{}", " ".repeat(start), crate::text::cut(&words, cells - start))));
     }
     out
@@ -199,6 +200,8 @@ fn draw_side(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
 fn why_nothing(model: &Model) -> &'static str {
     match &model.policy.outcome {
         None => "not compiled yet",
+        Some(outcome) if outcome.failure.is_some() => "the compiler failed",
+        Some(_) if model.policy.counts().0 == 0 => "becomes nothing yet",
         Some(_) => "the text has mistakes",
     }
 }

@@ -17,8 +17,10 @@ pub struct Plan {
     pub unchanged: bool,
     /// The steps, in order.
     pub steps: Vec<PlanStep>,
-    /// Locks it takes at the end, about, of the server's lock table.
-    pub locks: u64,
+    /// The inheritance indexes, built and kept, each a sentence.
+    pub graphs: Vec<String>,
+    /// Entries of the server's lock table it needs at most, and how many are free.
+    pub locks: Option<(u64, u64)>,
     /// What must be known first, each a sentence (lints of the database, missing indexes, long transactions).
     pub warnings: Vec<String>,
     /// What makes it impossible, each a sentence.

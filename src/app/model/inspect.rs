@@ -53,8 +53,12 @@ pub struct ObjectView {
 pub struct PersonView {
     /// Who.
     pub person: ObjectRef,
+    /// A name from their row, when it has one.
+    pub label: Option<String>,
     /// The type looked at.
     pub ty: String,
+    /// The types that have rules.
+    pub types: Vec<String>,
     /// Rows read so far: id, a name when there is one, and the permissions held.
     pub rows: Vec<PersonRow>,
     /// Where the next page starts.

@@ -5,17 +5,25 @@ use super::jobs::need_link;
 use crate::app::command::Command;
 use crate::app::effect::Effect;
 use crate::app::message::BenchNews;
-use crate::app::model::bench::State;
+use crate::app::model::bench::{Rates, State};
 use crate::app::model::{Answer, Job, Level, Model};
+use crate::bench::live::Phase;
 
 /// Runs a command of the Bench screen.
 pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
-    let rates = &mut model.bench.rates;
+    let rates = model.bench.rates;
+    let changed = match command {
+        Command::BenchMoreReads => Rates { reads: (rates.reads + 50).min(5_000), ..rates },
+        Command::BenchLessReads => Rates { reads: rates.reads.saturating_sub(50), ..rates },
+        Command::BenchMoreWrites => Rates { writes: (rates.writes + 5).min(1_000), ..rates },
+        Command::BenchLessWrites => Rates { writes: rates.writes.saturating_sub(5), ..rates },
+        _ => rates,
+    };
+    if changed != rates {
+        model.bench.rates = changed;
+        return new_rates(model);
+    }
     match command {
-        Command::BenchMoreReads => rates.reads = (rates.reads + 50).min(5_000),
-        Command::BenchLessReads => rates.reads = rates.reads.saturating_sub(50),
-        Command::BenchMoreWrites => rates.writes = (rates.writes + 5).min(1_000),
-        Command::BenchLessWrites => rates.writes = rates.writes.saturating_sub(5),
         Command::BenchStart => return ask_start(model),
         Command::BenchMove => {
             if model.bench.state == State::Running {
@@ -67,19 +75,42 @@ pub fn start(model: &mut Model) -> Vec<Effect> {
 /// News of the load.
 pub fn news(model: &mut Model, news: BenchNews) -> Vec<Effect> {
     match news {
-        BenchNews::Started => model.bench.state = State::Running,
-        BenchNews::Snapshot(snapshot) => model.bench.snapshot = Some(*snapshot),
-        BenchNews::Stopped => {
-            model.bench.state = State::Stopped;
-            model.jobs.retain(|job| *job != Job::Bench);
-            model.say(Level::Ok, "stopped; what was measured stays on the screen");
+        BenchNews::Snapshot(snapshot) => {
+            model.bench.state = match &snapshot.phase {
+                Phase::Preparing => State::Starting,
+                Phase::Running if model.bench.state == State::Stopping => State::Stopping,
+                Phase::Running => State::Running,
+                Phase::CleaningUp => State::Stopping,
+                Phase::Ended => State::Stopped,
+                Phase::Failed { why } => State::Failed(crate::text::line(why).into_owned()),
+            };
+            model.bench.snapshot = Some(*snapshot);
         }
-        BenchNews::Failed(why) => {
-            let why = crate::text::line(&why).into_owned();
-            model.say(Level::Error, format!("the load failed: {why}"));
-            model.bench.state = State::Failed(why);
-            model.jobs.retain(|job| *job != Job::Bench);
-        }
+        BenchNews::Ended(result) => ended(model, result),
     }
     Vec::new()
+}
+
+fn ended(model: &mut Model, result: Result<(), String>) {
+    model.jobs.retain(|job| *job != Job::Bench);
+    let failure = match (result, &model.bench.state) {
+        (Err(why), _) => Some(crate::text::line(&why).into_owned()),
+        (Ok(()), State::Failed(why)) => Some(why.clone()),
+        (Ok(()), _) => None,
+    };
+    match failure {
+        Some(why) => {
+            model.say(Level::Error, format!("the load failed: {why}"));
+            model.bench.state = State::Failed(why);
+        }
+        None => {
+            model.bench.state = State::Stopped;
+            model.say(Level::Ok, "stopped; what it wrote is taken back, what was measured stays here");
+        }
+    }
+}
+
+/// The rates were changed; a load that runs goes on at them.
+fn new_rates(model: &Model) -> Vec<Effect> {
+    if model.bench.state == State::Running { vec![Effect::BenchRates(model.bench.rates)] } else { Vec::new() }
 }

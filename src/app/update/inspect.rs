@@ -82,7 +82,7 @@ fn open(model: &mut Model) -> Vec<Effect> {
             Some(Line::Holder(_, holder)) => {
                 Ask::Person { person: holder.who.clone(), ty: view.object.ty.clone(), after: None }
             }
-            _ => return Vec::new(),
+            _ => return complain(model, "mark a person: enter shows what they see, w why they may do that"),
         },
         Pane::Person(view) => match view.rows.get(at) {
             Some(row) => Ask::Object(ObjectRef { ty: view.ty.clone(), id: row.id.clone() }),
@@ -150,9 +150,15 @@ fn more(model: &mut Model) -> Vec<Effect> {
     put(model, ask)
 }
 
-/// On a person, `tab` looks at the next governed type.
-pub fn other_type(model: &mut Model) {
-    model.say(Level::Info, "enter opens what is marked; / finds an object, u a person, b browses a type");
+/// On a person, looks at the next type that has rules.
+pub fn other_type(model: &mut Model) -> Vec<Effect> {
+    let Pane::Person(view) = &model.inspect.pane else {
+        return complain(model, "enter opens what is marked; / finds an object, u a person, b browses a type");
+    };
+    let at = view.types.iter().position(|ty| *ty == view.ty).unwrap_or(0);
+    let Some(ty) = view.types.get((at + 1) % view.types.len().max(1)).cloned() else { return Vec::new() };
+    let person = view.person.clone();
+    put(model, Ask::Person { person, ty, after: None })
 }
 
 /// The database answered; answers to older questions are dropped.

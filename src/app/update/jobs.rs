@@ -7,7 +7,7 @@ use crate::app::model::apply::{Apply, Plan, Stage};
 use crate::app::model::policy::TestRun;
 use crate::app::model::verify::Mode;
 use crate::app::model::{Answer, Job, Level, Model};
-use crate::db::progress::{ApplyReport, VerifyBatch, VerifyReport};
+use crate::db::progress::{ApplyReport, VerifyBatch};
 
 /// Runs a command of the Apply or the Verify screen.
 pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
@@ -54,7 +54,7 @@ pub fn plan(model: &mut Model) -> Vec<Effect> {
     }
     model.jobs.push(Job::Plan);
     model.apply = Apply { stage: Stage::Planning, ..Apply::default() };
-    vec![Effect::Plan { name: model.policy.name.clone(), text: model.policy.text(), revision: model.policy.revision }]
+    vec![Effect::Plan { name: super::policy::file(model), text: model.policy.text(), revision: model.policy.revision }]
 }
 
 /// A plan was made.
@@ -126,7 +126,8 @@ pub fn apply(model: &mut Model) -> Vec<Effect> {
     model.apply.phases.clear();
     model.apply.log.clear();
     model.apply.began = model.clock;
-    vec![Effect::Apply { name: model.policy.name.clone(), text: model.policy.text().into() }]
+    let plan = model.apply.plan.as_ref().map(|plan| plan.digest.clone()).unwrap_or_default();
+    vec![Effect::Apply { name: super::policy::file(model), text: model.policy.text(), plan }]
 }
 
 fn cancel(model: &mut Model) -> Vec<Effect> {
@@ -285,21 +286,14 @@ pub fn repair(model: &mut Model) -> Vec<Effect> {
     vec![Effect::Repair(model.verify.wrong.clone())]
 }
 
-/// A repair ended.
-pub fn repaired(model: &mut Model, result: Result<VerifyReport, String>) -> Vec<Effect> {
+/// A repair ended. Whether all is right now is for the next verify to say, so the list and the numbers start anew.
+pub fn repaired(model: &mut Model, result: Result<u64, String>) -> Vec<Effect> {
     end(model, Job::Repair);
     match result {
-        Ok(report) => {
-            let before = model.verify.wrong.len();
-            model.verify.wrong = report.wrong;
-            model.verify.at = 0;
-            let left = model.verify.wrong.len();
-            if left == 0 {
-                model.verify.not_kept = 0;
-                model.say(Level::Ok, format!("repaired {before}; checked again and right (r verifies everything)"));
-            } else {
-                model.say(Level::Error, format!("repaired {before}; {left} are still wrong"));
-            }
+        Ok(count) => {
+            let clock = model.clock;
+            model.verify.begin(clock);
+            model.say(Level::Ok, format!("repaired {}; r verifies again", crate::text::counted(count, "object")));
         }
         Err(why) => model.say(Level::Error, format!("not repaired: {why}")),
     }
@@ -313,7 +307,7 @@ pub fn run_tests(model: &mut Model) -> Vec<Effect> {
     }
     model.jobs.push(Job::Tests);
     model.say(Level::Info, "the tests run; each is rolled back");
-    vec![Effect::RunTests { name: model.policy.name.clone(), text: model.policy.text() }]
+    vec![Effect::RunTests { name: super::policy::file(model), text: model.policy.text() }]
 }
 
 /// The policy's tests ran.

@@ -34,7 +34,7 @@ pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::FieldAccept => return field_accept(model),
         Command::FieldCancel => field_cancel(model),
         Command::Back => back(model),
-        Command::NextPane => next_pane(model),
+        Command::NextPane => return next_pane(model),
         other => move_by(model, other),
     }
     Vec::new()
@@ -97,12 +97,13 @@ fn back(model: &mut Model) {
     }
 }
 
-fn next_pane(model: &mut Model) {
+fn next_pane(model: &mut Model) -> Vec<Effect> {
     match model.screen {
         Screen::Policy => model.policy.editing = true,
-        Screen::Inspect => inspect::other_type(model),
+        Screen::Inspect => return inspect::other_type(model),
         _ => {}
     }
+    Vec::new()
 }
 
 fn allow_changes(model: &mut Model) {

@@ -44,7 +44,7 @@ fn edit(model: &mut Model, change: impl FnOnce(&mut TextArea<'static>) -> bool) 
 
 /// A key typed into the text.
 pub fn type_key(model: &mut Model, key: Key) -> Vec<Effect> {
-    if key.code == KeyCode::Enter && !key.ctrl && !key.alt {
+    if key.code == KeyCode::Enter && !key.ctrl {
         // The next line starts where this one does.
         let (line, column) = model.policy.cursor();
         let before = model.policy.area.lines().get(line).map(String::as_str).unwrap_or_default();
@@ -77,7 +77,12 @@ fn text_changed(model: &mut Model) -> Vec<Effect> {
 }
 
 fn compile_effect(model: &Model, text: String) -> Effect {
-    Effect::Compile { revision: model.policy.revision, name: model.policy.name.clone(), text }
+    Effect::Compile { revision: model.policy.revision, name: file(model), text }
+}
+
+/// The text's file; what it is called when it has none.
+pub fn file(model: &Model) -> PathBuf {
+    model.policy.path.clone().unwrap_or_else(|| PathBuf::from(&model.policy.name))
 }
 
 /// Rows of the editor's text at this terminal size.
@@ -169,7 +174,7 @@ pub fn save(model: &mut Model, overwrite: bool) -> Vec<Effect> {
 }
 
 /// A file was read.
-pub fn loaded(model: &mut Model, path: PathBuf, result: Result<(String, DiskStamp), String>) -> Vec<Effect> {
+pub fn loaded(model: &mut Model, path: PathBuf, result: Result<(String, Option<DiskStamp>), String>) -> Vec<Effect> {
     model.policy.name =
         path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     model.policy.name = crate::text::line(&model.policy.name).into_owned();
@@ -178,7 +183,10 @@ pub fn loaded(model: &mut Model, path: PathBuf, result: Result<(String, DiskStam
             model.policy.path = Some(path);
             model.policy.set_text(&text);
             model.policy.saved = model.policy.revision;
-            model.policy.on_disk = Some(stamp);
+            model.policy.on_disk = stamp;
+            if stamp.is_none() {
+                model.say(Level::Info, format!("{} is a new file; ctrl-s writes it", model.policy.name));
+            }
             vec![compile_effect(model, text)]
         }
         Err(why) => {
@@ -256,6 +264,6 @@ pub fn compiled(model: &mut Model, outcome: Outcome) -> Vec<Effect> {
 }
 
 /// What a code means, from the compiler's own pages.
-pub fn explain(_code: &str) -> Option<String> {
-    None
+pub fn explain(code: &str) -> Option<String> {
+    crate::compiler::codes::explain(code).map(|info| info.page())
 }

@@ -14,7 +14,7 @@ use crate::compiler::ast::{
     StepKind, TestDecl, ValueDecl, WhoDecl,
 };
 use crate::compiler::lexer::{Token, TokenKind};
-use crate::compiler::span::Spanned;
+use crate::compiler::span::{Span, Spanned};
 
 /// `role NAME`, from after the word `app`.
 pub(super) fn app_role(input: Tokens<'_>) -> Parsed<'_, Column> {
@@ -270,7 +270,7 @@ fn composite<'a>(input: Tokens<'a>) -> Parsed<'a, ValueDecl> {
     let whole = input.take(input.input_len() - rest.input_len()).span();
     let end = parts.last().map_or(whole.end, |p| p.span.end + 1);
     let text = parts.iter().map(|p| p.text.as_str()).collect::<Vec<_>>().join(",");
-    let span = crate::compiler::span::Span { end, ..whole };
+    let span = Span { end, ..whole };
     Ok((rest, ValueDecl { text: format!("({text})"), given: false, span }))
 }
 

@@ -9,12 +9,12 @@ use super::expr::expression;
 use super::input::{Mistake, Parsed, Tokens, after_word, at, at_word, end_of_line, kind, must, quote, word};
 use super::names::{after_equals, columns, comma, identifier, in_parentheses, key_columns, name, spanned, sql, table};
 use crate::compiler::ast::{
-    KeyDecl, Member, Name, PermissionDecl, RelationBody, RelationDecl, RolesDecl, SourceDecl, SubjectDecl, TypeDecl,
-    TypeHeader,
+    Column, Expr, KeyDecl, Member, PermissionDecl, RelationBody, RelationDecl, RolesDecl, SourceDecl, SubjectDecl,
+    TypeDecl, TypeHeader,
 };
 use crate::compiler::diagnostic::Diagnostic;
 use crate::compiler::lexer::{Token, TokenKind};
-use crate::compiler::span::Spanned;
+use crate::compiler::span::{Span, Spanned};
 
 /// `type NAME = ...`, from after the word `type`. A header that goes on wrongly keeps its name.
 pub(super) fn type_decl(input: Tokens<'_>) -> Option<TypeDecl> {
@@ -59,7 +59,7 @@ fn key(input: Tokens<'_>) -> Parsed<'_, Spanned<Vec<KeyDecl>>> {
     match in_parentheses(separated_list1(comma, cut(key_column))).parse(input) {
         Ok((rest, columns)) => {
             let end = columns.last().map_or(open, |c| c.ty.as_ref().map_or(c.column.span, |t| t.span));
-            Ok((rest, Spanned::new(columns, crate::compiler::span::Span { end: end.end + 1, ..open })))
+            Ok((rest, Spanned::new(columns, Span { end: end.end + 1, ..open })))
         }
         Err(Err::Error(mistake) | Err::Failure(mistake)) => {
             input.report(mistake.diagnostic(206));
@@ -72,58 +72,62 @@ fn key(input: Tokens<'_>) -> Parsed<'_, Spanned<Vec<KeyDecl>>> {
 
 /// A line under a type.
 pub(super) fn member(input: Tokens<'_>) -> Option<Member> {
-    let span = input.span();
-    if at_word(input, "can") && !input.peek_second().is_some_and(|t| t.kind == TokenKind::Colon) {
-        return permission(input.take_from(1))
-            .map(|(name, expr)| Member::Permission(PermissionDecl { name, expr, span }));
-    }
-    if at_word(input, "roles") {
-        return roles(input);
-    }
     let first = input.peek()?;
+    let rest = input.take_from(1);
     if first.kind != TokenKind::Word {
         input.report(Diagnostic::error(103, first.span, not_a_member(first)));
         return None;
     }
-    let rest = input.take_from(1);
-    if !at(rest, TokenKind::Colon) {
-        input.report(no_colon(first, rest));
-        // What it was going to be called is known all the same, unless the line is something else entirely.
-        let relation = rest.iter_elements().any(|t| t.kind == TokenKind::Equals || t.text == "shared");
-        return relation.then(|| Member::Relation(RelationDecl { name: spanned(first), body: None, span }));
+    match first.text {
+        "roles" => roles(input),
+        "can" if !at(rest, TokenKind::Colon) => permission(input),
+        _ if at(rest, TokenKind::Colon) => Some(relation(input)),
+        _ if misspelt_can(input) => {
+            let message = format!("{}; did you mean \"can\"?", not_a_member(first));
+            input.report(Diagnostic::error(104, first.span, message));
+            permission(input)
+        }
+        _ => {
+            input.report(rest.mistake("\":\" after the relation's name").diagnostic(103));
+            // What it was going to be called is known all the same, unless the line is something else entirely.
+            let named = rest.iter_elements().any(|t| t.kind == TokenKind::Equals || t.text == "shared");
+            let decl = RelationDecl { name: spanned(first), body: None, span: input.span() };
+            named.then_some(Member::Relation(decl))
+        }
     }
-    let body = recover(rest.take_from(1), 103, relation_body).map(|(_, body)| body);
-    Some(Member::Relation(RelationDecl { name: spanned(first), body, span }))
 }
 
 fn not_a_member(found: Token<'_>) -> String {
     format!("a line under a type starts with a relation's name or \"can\", not with {}", quote(found.text))
 }
 
-fn no_colon(first: Token<'_>, rest: Tokens<'_>) -> Diagnostic {
-    let near_can = strsim::damerau_levenshtein(first.text, "can") == 1
-        && rest.peek_second().is_some_and(|t| t.kind == TokenKind::Equals);
-    if near_can {
-        let message = format!(
-            "a line under a type starts with a relation's name or \"can\", not with {}; did you mean \"can\"?",
-            quote(first.text)
-        );
-        return Diagnostic::error(104, first.span, message);
-    }
-    rest.mistake("\":\" after the relation's name").diagnostic(103)
+/// `cna view = owner`
+fn misspelt_can(input: Tokens<'_>) -> bool {
+    let equals = |token: Token<'_>| token.kind == TokenKind::Equals;
+    let near = |token: Token<'_>| token.text.len() <= 4 && strsim::damerau_levenshtein(token.text, "can") == 1;
+    input.peek().is_some_and(near) && input.take_from(1).peek_second().is_some_and(equals)
 }
 
-/// `NAME = EXPR`, from after the word `can`.
-fn permission(input: Tokens<'_>) -> Option<(Name, crate::compiler::ast::Expr)> {
-    let (rest, name) = recover(input, 104, name("a permission's name"))?;
-    let Some((rest, _)) = recover(rest, 104, kind(TokenKind::Equals, "\"=\" after the permission's name")) else {
-        return Some((name, crate::compiler::ast::Expr::Broken));
+/// `NAME : SUBJECTS = SOURCE`, of which the name and the colon are there.
+fn relation(input: Tokens<'_>) -> Member {
+    let name = input.peek().map_or_else(|| Spanned::new(String::new(), input.span()), spanned);
+    let body = recover(input.take_from(2), 103, relation_body).map(|(_, body)| body);
+    Member::Relation(RelationDecl { name, body, span: input.span() })
+}
+
+/// `can NAME = EXPR`
+fn permission(input: Tokens<'_>) -> Option<Member> {
+    let (rest, name) = recover(input.take_from(1), 104, name("a permission's name"))?;
+    let equals = kind(TokenKind::Equals, "\"=\" after the permission's name");
+    let expr = match recover(rest, 104, equals) {
+        Some((rest, _)) if rest.peek().is_some() => expression(rest),
+        Some((rest, _)) => {
+            rest.report(rest.mistake("who has this permission").diagnostic(104));
+            Expr::Broken
+        }
+        None => Expr::Broken,
     };
-    if rest.peek().is_none() {
-        rest.report(rest.mistake("who has this permission").diagnostic(104));
-        return Some((name, crate::compiler::ast::Expr::Broken));
-    }
-    Some((name, expression(rest)))
+    Some(Member::Permission(PermissionDecl { name, expr, span: input.span() }))
 }
 
 fn roles(input: Tokens<'_>) -> Option<Member> {
@@ -203,7 +207,7 @@ fn link_table(input: Tokens<'_>) -> Parsed<'_, SourceDecl> {
     Ok((rest, SourceDecl::Table { table, object, subject, condition }))
 }
 
-type Columns = Spanned<Vec<crate::compiler::ast::Column>>;
+type Columns = Spanned<Vec<Column>>;
 
 /// `object -> subject`
 fn link_columns(input: Tokens<'_>) -> Parsed<'_, (Columns, Columns)> {
@@ -239,6 +243,6 @@ fn own_columns(input: Tokens<'_>) -> Parsed<'_, SourceDecl> {
 }
 
 /// `a, b` as rules write them.
-pub(super) fn rule_columns(input: Tokens<'_>) -> Parsed<'_, Vec<crate::compiler::ast::Column>> {
+pub(super) fn rule_columns(input: Tokens<'_>) -> Parsed<'_, Vec<Column>> {
     columns("a column")(input)
 }

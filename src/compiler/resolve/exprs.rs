@@ -1,20 +1,14 @@
 //! Expressions: what each name in them stands for.
 
-use std::collections::HashSet;
-
 use super::names::Naming;
 use super::{Resolver, Symbol};
-use crate::compiler::ast::{self, Member, Name, RolesDecl};
+use crate::compiler::ast::{self, Member, Name};
 use crate::compiler::diagnostic::Diagnostic;
 use crate::compiler::model::{Expr, RelId, Relation, Subject, Target, TypeId};
-use crate::compiler::span::Span;
 use crate::compiler::suggest;
 
 /// Names that expressions know without a declaration.
 const BUILT_IN: [&str; 3] = ["signed_in", "anyone", "nobody"];
-
-/// Permissions the run time of the whole language asks for and this release does not.
-const RUN_TIME: [&str; 4] = ["break_glass", "impersonate", "manage_keys", "manage_roles"];
 
 impl Resolver<'_> {
     pub(super) fn permissions(&mut self) {
@@ -172,124 +166,6 @@ impl Resolver<'_> {
                 None
             }
         }
-    }
-
-    /// `roles` in an expression: the type must have a `roles` line.
-    fn roles_term(&mut self, ty: TypeId, span: Span) -> Option<Expr> {
-        let decl = self.decls.get(ty.0)?;
-        if !decl.members.iter().any(|m| matches!(m, Member::Roles(_))) {
-            let message = format!("{} has no \"roles :\" line saying who may hold roles", self.type_name(ty));
-            self.error(210, span, message);
-        }
-        None
-    }
-
-    /// `roles : SUBJECTS [from REL]`
-    pub(super) fn roles(&mut self, ty: TypeId, decl: &RolesDecl) {
-        self.not_built(decl.span, "roles made at run time are");
-        for subject in &decl.subjects {
-            if matches!(
-                subject,
-                ast::SubjectDecl::Anyone(_) | ast::SubjectDecl::Link(_) | ast::SubjectDecl::Everyone(_)
-            ) {
-                self.error(210, subject.span(), "roles are held by people and groups, not by anyone");
-            } else {
-                self.subject(subject, true);
-            }
-        }
-        let Some(from) = &decl.from else { return };
-        match self.symbol(ty, &from.value) {
-            Some(Symbol::Relation(id)) => {
-                self.used.insert((ty, id));
-                self.role_owner(ty, id, from);
-            }
-            _ => {
-                let message = format!("{} has no relation \"{}\" to the roles' owner", self.type_name(ty), from.value);
-                self.error(211, from.span, message);
-            }
-        }
-    }
-
-    fn role_owner(&mut self, ty: TypeId, id: RelId, from: &Name) {
-        let lines = self.decls.get(ty.0).into_iter().flat_map(|decl| &decl.members);
-        let mut bodies = lines.filter_map(|member| match member {
-            Member::Relation(r) if r.name.value == from.value => r.body.as_ref(),
-            _ => None,
-        });
-        let one = bodies.next().filter(|_| bodies.next().is_none());
-        let Some(one) = one else {
-            if !self.broken.relations.contains(&(ty, id)) {
-                self.error(211, from.span, format!("\"{}\" has several sources and cannot name one owner", from.value));
-            }
-            return;
-        };
-        let column = matches!(one.source, ast::SourceDecl::Columns(_));
-        if !column || one.subjects.len() != 1 || !matches!(one.subjects.first(), Some(ast::SubjectDecl::Type(_))) {
-            self.error(211, from.span, format!("\"{}\" is not a column that names one owner", from.value));
-        }
-    }
-
-    /// Permissions the run time asks for by name must stand where it asks for them.
-    pub(super) fn run_time_permissions(&mut self) {
-        use crate::compiler::model::Place;
-        let mut found = Vec::new();
-        let broken: HashSet<TypeId> = self.broken.relations.iter().map(|(ty, _)| *ty).collect();
-        for (at, def) in self.types.iter().enumerate() {
-            // A line that could not be read may be the one that shares.
-            let unsure = broken.contains(&TypeId(at));
-            let sharers: Vec<_> = (def.relations.iter().flat_map(|r| &r.sources))
-                .filter_map(|s| if let Place::Shared { by, .. } = s.place { Some(by) } else { None })
-                .collect();
-            for (at, permission) in def.permissions.iter().enumerate() {
-                let name = permission.name.as_str();
-                if name == "share" && !sharers.iter().any(|by| by.0 == at) && !unsure {
-                    let message =
-                        format!("nothing asks for \"share\" of {}: it has no relation that \"share\" shares", def.name);
-                    found.push(Diagnostic::error(307, permission.span, message));
-                } else if RUN_TIME.contains(&name) {
-                    found.push(self.run_time_permission(def, permission, !sharers.is_empty()));
-                }
-            }
-        }
-        self.diagnostics.extend(found);
-    }
-
-    fn run_time_permission(
-        &self,
-        def: &crate::compiler::model::TypeDef,
-        permission: &crate::compiler::model::Permission,
-        shares: bool,
-    ) -> Diagnostic {
-        let (asked, place) = match permission.name.as_str() {
-            "break_glass" => (shares, "a type with shared relations"),
-            "impersonate" => (def.name == "user", "user"),
-            "manage_keys" => (def.signs_in, "a type that signs in"),
-            _ => (self.owns_roles(&def.name), "the type that owns roles"),
-        };
-        if asked {
-            let message = format!("what \"{}\" allows at run time is not built yet", permission.name);
-            return Diagnostic::error(super::NOT_BUILT, permission.span, message);
-        }
-        let message = format!("nothing asks for \"{}\" of {}; it belongs on {place}", permission.name, def.name);
-        Diagnostic::error(307, permission.span, message)
-    }
-
-    /// Whether custom roles of some type belong to objects of the type with this name.
-    fn owns_roles(&self, owner: &str) -> bool {
-        self.decls.iter().any(|decl| {
-            decl.members.iter().any(|member| match member {
-                Member::Roles(RolesDecl { from: None, .. }) => decl.name.value == owner,
-                Member::Roles(RolesDecl { from: Some(from), .. }) => decl.members.iter().any(|m| match m {
-                    Member::Relation(r) if r.name.value == from.value => r
-                        .body
-                        .iter()
-                        .flat_map(|b| &b.subjects)
-                        .any(|s| matches!(s, ast::SubjectDecl::Type(name) if name.value == owner)),
-                    _ => false,
-                }),
-                _ => false,
-            })
-        })
     }
 
     /// Relations no expression, rule, group or role looks at. Only in a policy that is right otherwise: a broken line

@@ -9,6 +9,7 @@ mod conditions;
 mod exprs;
 mod names;
 mod relations;
+mod run_time;
 mod tests;
 
 use std::collections::{HashMap, HashSet};

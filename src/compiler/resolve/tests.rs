@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::{Resolver, Symbol};
 use crate::compiler::ast::{Block, Name, Sql, StepDecl, StepKind, TestDecl, ValueDecl, WhoDecl};
 use crate::compiler::model::{Condition, KeyType, Test, TestStep, TypeId, Value, Who};
+use crate::compiler::span::Span;
 use crate::compiler::sql::{PieceKind, meaningful};
 use crate::compiler::suggest;
 
@@ -142,7 +143,7 @@ impl<'p> Resolver<'p> {
         Condition { sql: sql.text.clone(), span: sql.span }
     }
 
-    fn known(&mut self, name: &str, span: crate::compiler::span::Span, given: &Given<'_>) {
+    fn known(&mut self, name: &str, span: Span, given: &Given<'_>) {
         if given.contains(name) {
             return;
         }

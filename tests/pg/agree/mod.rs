@@ -146,10 +146,15 @@ async fn compare_why(client: &Client, facts: &Facts, random: &mut Random, when: 
     }
 }
 
-async fn run(options: Options, seed: u64, steps: usize) {
+/// Random changes in each test; `ROWDECK_STEPS` asks for more, for a soak.
+fn steps() -> usize {
+    std::env::var("ROWDECK_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(12)
+}
+
+async fn run(options: Options, seed: u64) {
     let (_database, client) = world(&options).await;
     let mut random = Random(seed);
-    for step in 0..steps {
+    for step in 0..steps() {
         let mut when = format!("seed {seed} step {step} {options:?}:");
         // Several statements in one transaction now and then; one that is refused leaves nothing behind.
         client.batch_execute("BEGIN").await.unwrap();
@@ -182,28 +187,28 @@ async fn run(options: Options, seed: u64, steps: usize) {
 /// The read form as it is: worlds this small are probed row by row.
 #[tokio::test(flavor = "multi_thread")]
 async fn by_probing_with_clusters_of_two() {
-    run(Options { cluster_size: 2, ..Options::default() }, 1, 25).await;
+    run(Options { cluster_size: 2, ..Options::default() }, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn by_probing_with_clusters_of_256() {
-    run(Options::default(), 2, 25).await;
+    run(Options::default(), 2).await;
 }
 
 /// From the first row on against what the caller holds.
 #[tokio::test(flavor = "multi_thread")]
 async fn by_what_is_held_with_clusters_of_three() {
-    run(Options { cluster_size: 3, first_rows: 0, ..Options::default() }, 3, 25).await;
+    run(Options { cluster_size: 3, first_rows: 0, ..Options::default() }, 3).await;
 }
 
 /// From the first row on against everything reached.
 #[tokio::test(flavor = "multi_thread")]
 async fn by_what_is_reached_with_clusters_of_two() {
-    run(Options { cluster_size: 2, first_rows: 0, held_rows: 0 }, 4, 25).await;
+    run(Options { cluster_size: 2, first_rows: 0, held_rows: 0 }, 4).await;
 }
 
 /// Changing from one form to the next in the middle of a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn by_all_three_forms_in_one_statement() {
-    run(Options { cluster_size: 3, first_rows: 3, held_rows: 7 }, 5, 25).await;
+    run(Options { cluster_size: 3, first_rows: 3, held_rows: 7 }, 5).await;
 }

@@ -133,3 +133,11 @@ fn the_outline_and_the_colours_work_while_there_are_mistakes() {
         assert!(classes.contains(&expected), "{expected:?} is not in {classes:?}");
     }
 }
+
+#[test]
+fn a_comment_in_a_condition_takes_nothing_with_it() {
+    let text = "app role a\ntype user = app.users where {active -- not gone\n}\ntype note = app.notes where {a /* é */ = '--' --}\n}\n";
+    let model = compile("p", text).model.unwrap();
+    let conditions: Vec<&str> = model.types.iter().map(|t| t.condition.as_ref().unwrap().sql.as_str()).collect();
+    assert_eq!(conditions, ["active            \n", "a          = '--'    \n"]);
+}

@@ -227,7 +227,9 @@ fn compiling_is_fast_enough_to_do_at_every_keystroke() {
         ));
     }
     for (name, text, most) in [("docs", DOCS, 2), ("a thousand tables", large.as_str(), 200)] {
-        let best = (0..5).map(|_| {
+        // The best of many: the first ones warm the caches, and other programs may have the processor.
+        let rounds = if cfg!(debug_assertions) { 2 } else { 100 };
+        let best = (0..rounds).map(|_| {
             let started = Instant::now();
             let compiled = compile("p.authz", text);
             assert!(compiled.model.is_some(), "{:?}", compiled.diagnostics);

@@ -99,19 +99,37 @@ async fn headless(out: Output, folder: &Path, options: &DemoOptions) -> Result<E
 async fn whole_round(out: Output, folder: &Path, options: &DemoOptions) -> Result<u8, DbError> {
     let (reporter, shown) = output::show_progress();
     let mut server = Server::start(folder, &reporter).await?;
-    let session = with_data(&server, options.size, &reporter).await?;
-    let file = policy_file(folder)?;
-    let Some(ready) = policy::ready(out, &file)? else { return Ok(FINDING) };
-    let applied = apply_and_share(&session, &file, &ready, options.size, &reporter).await?;
-    let verified = verify::run(&session.client, verify::Options::default(), &reporter).await?;
-    let session = Session::open(&session.target).await?;
-    let tests = policy_tests::run(&session, &ready.model, &ready.compiled.sources, &reporter).await?;
-    drop(session);
+    let done = on_server(out, &server, folder, options, &reporter).await;
+    let (applied, verified, tests) = match done {
+        Ok(Some(done)) => done,
+        Ok(None) => return Ok(FINDING),
+        // A server that ran out of disk knows more than the connection it dropped.
+        Err(error) => return Err(server.trouble().unwrap_or(error)),
+    };
     drop(reporter);
     database::finish(shown).await?;
     show(out, &server, &applied, &verified, &tests)?;
     finish(&mut server, options).await?;
     Ok(if verified.ok && tests.failed == 0 { 0 } else { FINDING })
+}
+
+/// The round itself; `None` when the policy has mistakes, which were shown.
+async fn on_server(
+    out: Output,
+    server: &Server,
+    folder: &Path,
+    options: &DemoOptions,
+    reporter: &Reporter,
+) -> Result<Option<(ApplyReport, VerifyReport, TestReport)>, DbError> {
+    let session = with_data(server, options.size, reporter).await?;
+    let file = policy_file(folder)?;
+    let Some(ready) = policy::ready(out, &file)? else { return Ok(None) };
+    let applied = apply_and_share(&session, &file, &ready, options.size, reporter).await?;
+    let verified = verify::run(&session.client, verify::Options::default(), reporter).await?;
+    // Opened again, it knows of the policy that is in force now.
+    let session = Session::open(&session.target).await?;
+    let tests = policy_tests::run(&session, &ready.model, &ready.compiled.sources, reporter).await?;
+    Ok(Some((applied, verified, tests)))
 }
 
 fn show(
@@ -143,21 +161,28 @@ fn show(
 /// A server with data and a policy in force, for the console.
 async fn until_console(folder: &Path, options: &DemoOptions) -> Result<Server, DbError> {
     let (reporter, shown) = output::show_progress();
-    let server = Server::start(folder, &reporter).await?;
-    let session = with_data(&server, options.size, &reporter).await?;
+    let mut server = Server::start(folder, &reporter).await?;
+    if let Err(error) = made_ready(&server, folder, options, &reporter).await {
+        return Err(server.trouble().unwrap_or(error));
+    }
+    drop(reporter);
+    database::finish(shown).await?;
+    Ok(server)
+}
+
+async fn made_ready(server: &Server, folder: &Path, options: &DemoOptions, reporter: &Reporter) -> Result<(), DbError> {
+    let session = with_data(server, options.size, reporter).await?;
     let file = policy_file(folder)?;
     if session.info.policy.is_none() {
         // Mistakes in a file that was edited since are for the console to show.
         match policy::ready(Output { json: false }, &file)? {
             Some(ready) => {
-                apply_and_share(&session, &file, &ready, options.size, &reporter).await?;
+                apply_and_share(&session, &file, &ready, options.size, reporter).await?;
             }
             None => note("the policy has mistakes, so it is not applied yet"),
         }
     }
-    drop(reporter);
-    database::finish(shown).await?;
-    Ok(server)
+    Ok(())
 }
 
 /// Roles, database, tables and rows, each made where it is missing.

@@ -227,32 +227,35 @@ fn quotes(line: &str) -> (TokenKind, usize) {
     }
 }
 
+/// A token that is neither SQL nor quoted.
 fn plain(input: &str) -> IResult<&str, (TokenKind, &str)> {
-    use TokenKind as K;
     let kind = |kind: TokenKind| move |text| (kind, text);
     let number = recognize(pair(take_while1(|c: char| c.is_ascii_digit()), take_while(sql::continues_word)));
-    let marks = alt((
-        map(tag("->"), kind(K::Arrow)),
-        map(tag(":"), kind(K::Colon)),
-        map(tag("="), kind(K::Equals)),
-        map(tag(","), kind(K::Comma)),
-        map(tag("."), kind(K::Dot)),
-        map(tag("#"), kind(K::Hash)),
-        map(tag("*"), kind(K::Star)),
-        map(tag("-"), kind(K::Dash)),
-        map(tag("("), kind(K::Open)),
-        map(tag(")"), kind(K::Close)),
-        map(tag("["), kind(K::OpenBracket)),
-        map(tag("]"), kind(K::CloseBracket)),
-    ));
     alt((
-        map(sql::word, kind(K::Word)),
-        map(number, kind(K::Number)),
-        map(recognize(pair(char('$'), sql::word)), kind(K::Variable)),
-        marks,
-        map(recognize(anychar), kind(K::Stray)),
+        map(sql::word, kind(TokenKind::Word)),
+        map(number, kind(TokenKind::Number)),
+        map(recognize(pair(char('$'), sql::word)), kind(TokenKind::Variable)),
+        map(tag("->"), kind(TokenKind::Arrow)),
+        map(recognize(anychar), |text| (mark(text), text)),
     ))
     .parse(input)
+}
+
+fn mark(text: &str) -> TokenKind {
+    match text {
+        ":" => TokenKind::Colon,
+        "=" => TokenKind::Equals,
+        "," => TokenKind::Comma,
+        "." => TokenKind::Dot,
+        "#" => TokenKind::Hash,
+        "*" => TokenKind::Star,
+        "-" => TokenKind::Dash,
+        "(" => TokenKind::Open,
+        ")" => TokenKind::Close,
+        "[" => TokenKind::OpenBracket,
+        "]" => TokenKind::CloseBracket,
+        _ => TokenKind::Stray,
+    }
 }
 
 /// Where the block ends that `text` stands in: the next line at the margin that starts one.

@@ -104,7 +104,7 @@ impl KeyType {
 /// A condition on a row, as written between braces (without them).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// The SQL as written.
+    /// The SQL as written, with spaces for comments in a condition on a row.
     pub sql: String,
     /// Where it stands, inside the braces.
     pub span: Span,

@@ -104,25 +104,30 @@ pub fn continues_word(c: char) -> bool {
 
 type Scan<'a, O = &'a str> = IResult<&'a str, O>;
 
+/// The piece that `input` starts with. The first character says which few forms it can have; this is the innermost
+/// loop of the compiler.
 fn piece(input: &str) -> Scan<'_, (PieceKind, &str)> {
     use PieceKind as K;
     let kind = |kind: PieceKind| move |text| (kind, text);
-    alt((
-        map(take_while1(char::is_whitespace), kind(K::Space)),
-        map(escape_text, kind(K::Text)),
-        map(word, kind(K::Word)),
-        map(number, kind(K::Number)),
-        map(|i| quoted('\'', i), kind(K::Text)),
-        map(|i| quoted('"', i), kind(K::Quoted)),
-        map(alt((line_comment, block_comment)), kind(K::Comment)),
-        map(dollar_text, kind(K::DollarText)),
-        map(unclosed, kind(K::Unclosed)),
-        map(recognize(pair(char('$'), word)), kind(K::Variable)),
-        map(tag("{"), kind(K::OpenBrace)),
-        map(tag("}"), kind(K::CloseBrace)),
-        map(recognize(anychar), kind(K::Punctuation)),
-    ))
-    .parse(input)
+    let other = || map(recognize(anychar), kind(K::Punctuation));
+    match input.chars().next().unwrap_or_default() {
+        'e' | 'E' => alt((map(escape_text, kind(K::Text)), map(word, kind(K::Word)))).parse(input),
+        c if starts_word(c) => map(word, kind(K::Word)).parse(input),
+        c if c.is_whitespace() => map(take_while1(char::is_whitespace), kind(K::Space)).parse(input),
+        c if c.is_ascii_digit() => map(number, kind(K::Number)).parse(input),
+        '\'' => alt((map(|i| quoted('\'', i), kind(K::Text)), map(rest, kind(K::Unclosed)))).parse(input),
+        '"' => alt((map(|i| quoted('"', i), kind(K::Quoted)), map(rest, kind(K::Unclosed)))).parse(input),
+        '-' => alt((map(line_comment, kind(K::Comment)), other())).parse(input),
+        '/' => alt((map(block_comment, kind(K::Comment)), map(unclosed, kind(K::Unclosed)), other())).parse(input),
+        '$' => {
+            let variable = recognize(pair(char('$'), word));
+            let dollar = alt((map(dollar_text, kind(K::DollarText)), map(unclosed, kind(K::Unclosed))));
+            alt((dollar, map(variable, kind(K::Variable)), other())).parse(input)
+        }
+        '{' => map(tag("{"), kind(K::OpenBrace)).parse(input),
+        '}' => map(tag("}"), kind(K::CloseBrace)).parse(input),
+        _ => other().parse(input),
+    }
 }
 
 /// An unquoted SQL identifier or keyword.
@@ -185,8 +190,9 @@ fn dollar_mark(input: &str) -> Scan<'_> {
     recognize(delimited(char('$'), opt(word), char('$'))).parse(input)
 }
 
-/// What is left when a string, name or comment that opens here never closes. It must be tried after the closed forms.
+/// What is left when a comment or a dollar-quoted text that opens here never closes. It must be tried after the closed
+/// forms.
 fn unclosed(input: &str) -> Scan<'_> {
-    let (_, _) = peek(alt((tag("'"), tag("\""), tag("/*"), dollar_mark))).parse(input)?;
+    let (_, _) = peek(alt((tag("/*"), dollar_mark))).parse(input)?;
     rest(input)
 }

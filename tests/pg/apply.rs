@@ -188,13 +188,54 @@ async fn nothing_of_others_is_dropped() {
     let mut draft = ground.draft();
     draft.apply(&session).await.unwrap();
     session.client.batch_execute("CREATE VIEW app.mine AS SELECT * FROM authz_gen.folder_view").await.unwrap();
-    let before = ground.fingerprint().await;
+    // What is replaced in place leaves it alone.
     draft.see = "id < 9".to_owned();
+    draft.apply(&session).await.unwrap();
+    assert_eq!(ground.one::<i64>("SELECT count(*) FROM app.mine").await, 8);
+    // What cannot be, does not take it along.
+    let before = ground.fingerprint().await;
+    draft.columns = "name, id";
     let error = draft.apply(&session).await.unwrap_err();
     let words = error.to_string();
     assert!(matches!(error, DbError::Blocked(_)), "{words}");
     assert!(words.contains("view app.mine uses view authz_gen.folder_view") && words.contains("AZ614"), "{words}");
     assert_eq!(ground.fingerprint().await, before);
+}
+
+#[tokio::test]
+async fn what_cannot_be_replaced_in_place_is_made_again() {
+    let ground = Ground::new().await;
+    let session = ground.session().await;
+    let mut draft = ground.draft();
+    draft.apply(&session).await.unwrap();
+    draft.columns = "name, id";
+    let (reporter, heard) = listen();
+    draft.apply_with(&session, &quick(), &reporter, &Stop::never()).await.unwrap();
+    drop(reporter);
+    let heard = heard.await.unwrap();
+    let again =
+        |p: &Progress| matches!(p, Progress::Note { text } if text.contains("folder_view cannot be made in place"));
+    assert!(heard.iter().any(again), "{heard:?}");
+    assert!(draft.apply(&session).await.unwrap().unchanged);
+    ground.admin.batch_execute(&format!("SET ROLE {}", ground.app)).await.unwrap();
+    assert_eq!(ground.one::<i64>("SELECT count(*) FROM app.folders").await, 100);
+}
+
+#[tokio::test]
+async fn a_lost_policy_or_trigger_is_put_back() {
+    let ground = Ground::new().await;
+    let session = ground.session().await;
+    let draft = ground.draft();
+    draft.apply(&session).await.unwrap();
+    let trigger: String =
+        ground.one("SELECT tgname::text FROM pg_trigger WHERE tgname ~ '^authz_' AND tgrelid = 'app.folders'::regclass LIMIT 1").await;
+    let lost = format!("DROP POLICY authz_select ON app.folders; DROP TRIGGER {trigger} ON app.folders");
+    ground.admin.batch_execute(&lost).await.unwrap();
+    let plan = draft.plan(&session.client).await;
+    assert_eq!(with(&plan, Change::Missing).len(), 2, "{:?}", with(&plan, Change::Missing));
+    draft.apply(&session).await.unwrap();
+    assert_eq!(ground.one::<i64>("SELECT count(*) FROM pg_policy").await, 1);
+    assert!(draft.apply(&session).await.unwrap().unchanged);
 }
 
 #[tokio::test]
@@ -256,7 +297,7 @@ async fn the_lock_estimate_covers_what_is_taken() {
         let taken: i64 = ground.one("SELECT n FROM public.seen ORDER BY ctid DESC LIMIT 1").await;
         let taken = u64::try_from(taken).unwrap();
         assert!(taken <= plan.locks.needed, "{taken} taken, {} estimated", plan.locks.needed);
-        assert!(plan.locks.needed < taken * 3, "{taken} taken, {} estimated", plan.locks.needed);
+        assert!(plan.locks.needed < taken * 3 + 128, "{taken} taken, {} estimated", plan.locks.needed);
         assert!(plan.locks.free > 1000);
     }
 }

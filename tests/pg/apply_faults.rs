@@ -282,6 +282,7 @@ async fn a_commit_that_went_through_is_reported_as_such() {
         text: "x".to_owned(),
         model: crate::docs::model(),
         see: "true".to_owned(),
+        columns: "id",
         extra: Vec::new(),
         shares: true,
     };

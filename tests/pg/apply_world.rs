@@ -94,7 +94,14 @@ impl Ground {
     pub fn draft(&self) -> Draft {
         let mut model = docs::model();
         model.app_role = Ident::new(&self.app);
-        Draft { text: "the policy".to_owned(), model, see: "true".to_owned(), extra: Vec::new(), shares: true }
+        Draft {
+            text: "the policy".to_owned(),
+            model,
+            see: "true".to_owned(),
+            columns: "id",
+            extra: Vec::new(),
+            shares: true,
+        }
     }
 }
 
@@ -105,6 +112,8 @@ pub struct Draft {
     pub model: Model,
     /// Which folders may be read.
     pub see: String,
+    /// The columns of the view that says so.
+    pub columns: &'static str,
     /// More objects.
     pub extra: Vec<Object>,
     /// With a table of shares.
@@ -135,7 +144,8 @@ impl Draft {
             let sql = format!("CREATE INDEX IF NOT EXISTS share_folder_viewer_user_object ON {name} (object)");
             objects.push(object(ObjectKind::Index, Phase::Tables, &index, &sql));
         }
-        let sql = format!("CREATE VIEW authz_gen.folder_view AS SELECT id FROM app.folders WHERE {}", self.see);
+        let sql =
+            format!("CREATE VIEW authz_gen.folder_view AS SELECT {} FROM app.folders WHERE {}", self.columns, self.see);
         objects.push(object(ObjectKind::View, Phase::Functions, "authz_gen.folder_view", &sql));
         let sql = "CREATE OR REPLACE FUNCTION authz_gen.sees(v_id bigint) RETURNS boolean LANGUAGE sql STABLE \
                    SECURITY DEFINER AS 'SELECT EXISTS (SELECT FROM authz_gen.folder_view v WHERE v.id = v_id)'";

@@ -6,6 +6,7 @@ mod server;
 
 mod agree;
 mod apply;
+mod apply_docs;
 mod apply_faults;
 mod apply_preflight;
 mod apply_world;

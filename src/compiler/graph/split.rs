@@ -173,7 +173,7 @@ fn as_condition(expr: &Expr) -> Option<Condition> {
     let joined = |all: &[Expr], word: &str| {
         let all: Vec<Condition> = all.iter().map(as_condition).collect::<Option<_>>()?;
         let span = all.first()?.span.to(all.last()?.span);
-        let parts: Vec<String> = all.iter().map(|c| parenthesized(&c.sql)).collect();
+        let parts: Vec<String> = all.iter().map(|c| format!("({})", c.sql)).collect();
         Some(Condition { sql: parts.join(word), span })
     };
     match expr {
@@ -181,8 +181,9 @@ fn as_condition(expr: &Expr) -> Option<Condition> {
         Expr::And(all) => joined(all, " AND "),
         Expr::Or(all) => joined(all, " OR "),
         // A condition that is NULL holds nothing, so its negation holds.
-        Expr::Not(inner) => as_condition(inner)
-            .map(|c| Condition { sql: format!("{} IS NOT TRUE", parenthesized(&c.sql)), span: c.span }),
+        Expr::Not(inner) => {
+            as_condition(inner).map(|c| Condition { sql: format!("({}) IS NOT TRUE", c.sql), span: c.span })
+        }
         _ => None,
     }
 }
@@ -194,11 +195,6 @@ fn both(first: Option<Condition>, more: &[Condition]) -> Option<Condition> {
         [one] => as_condition(one),
         _ => as_condition(&Expr::And(all)),
     }
-}
-
-/// A line break keeps a comment at the end of a condition from swallowing the parenthesis.
-fn parenthesized(sql: &str) -> String {
-    if sql.contains("--") { format!("({sql}\n)") } else { format!("({sql})") }
 }
 
 fn join(mut terms: Vec<Expr>, with: impl Fn(Vec<Expr>) -> Expr) -> Option<Expr> {

@@ -4,14 +4,14 @@ use super::Resolver;
 use crate::compiler::ast::Sql;
 use crate::compiler::model::Condition;
 use crate::compiler::span::Span;
-use crate::compiler::sql::{Piece, PieceKind, meaningful};
+use crate::compiler::sql::{Piece, PieceKind, meaningful, pieces};
 
 impl Resolver<'_> {
     /// A condition on a row. `code` is that of the line it stands in.
     pub(super) fn row_condition(&mut self, sql: &Sql, code: u16) -> Option<Condition> {
         let before = self.diagnostics.len();
         self.check_condition(sql, code);
-        (self.diagnostics.len() == before).then(|| Condition { sql: sql.text.clone(), span: sql.span })
+        (self.diagnostics.len() == before).then(|| Condition { sql: without_comments(&sql.text), span: sql.span })
     }
 
     /// A caveat's condition, which has no row.
@@ -64,6 +64,18 @@ impl Resolver<'_> {
             self.error(code, whole, "an empty condition");
         }
     }
+}
+
+/// The SQL with spaces for its comments: a condition is pasted into other SQL, and a comment at its end would take what
+/// follows with it. Everything else stays where it is, so places in it are still places in the policy.
+fn without_comments(sql: &str) -> String {
+    let blank = |c: char| if c == '\n' { "\n".to_owned() } else { " ".repeat(c.len_utf8()) };
+    pieces(sql)
+        .map(|piece| match piece.kind {
+            PieceKind::Comment => piece.text.chars().map(blank).collect(),
+            _ => piece.text.to_owned(),
+        })
+        .collect()
 }
 
 /// Where a piece of a condition stands in the policy.

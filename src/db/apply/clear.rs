@@ -8,7 +8,9 @@ use crate::compiler::ident::{Ident, QualName};
 use crate::compiler::objects::{ObjectKind, Phase};
 use crate::db::error::DbError;
 use crate::db::plan::changes::left_closed;
+use crate::db::plan::locks::touched_now;
 use crate::db::plan::state::{self, Made, State};
+use crate::db::plan::way::InPlace;
 use crate::db::plan::{Blocker, Change};
 use crate::db::progress::Progress;
 
@@ -16,84 +18,92 @@ use super::Failure;
 use super::run::Job;
 use super::tables::{drop_empty, drop_index_tables};
 
-/// The tables the last phases lock, in the order of their names: those whose rules are made, and those that carry
-/// policies of ours or triggers that go.
-pub(super) async fn exclusive_tables(job: &Job<'_>) -> Result<BTreeSet<QualName>, Failure> {
-    let objects = job.policy.emitted.objects.iter();
-    let late = objects.filter(|object| matches!(object.phase, Phase::Functions | Phase::Rules));
-    let mut out: BTreeSet<QualName> = late.flat_map(|object| &object.locks).map(|lock| lock.table.clone()).collect();
-    out.extend(policies(job).await?.into_iter().map(|(table, _)| table));
-    out.extend(stale_triggers(job).await?.into_iter().map(|(table, _)| table));
-    Ok(out)
-}
-
-/// Drops everything. Returns what was left because it holds rows, for the record.
-pub(super) async fn run(job: &Job<'_>, state: &State, kept: &BTreeSet<usize>) -> Result<Vec<Made>, Failure> {
-    let governed: BTreeSet<&QualName> = job.policy.emitted.tables.iter().map(|table| &table.table).collect();
-    let mut closed = BTreeSet::new();
-    for (table, policy) in policies(job).await? {
-        let what = format!("the old policy {policy} on {}", table.plain());
-        job.statement(&what, &format!("DROP POLICY {} ON {table}", Ident::new(policy)), &[]).await?;
-        if !governed.contains(&table) && closed.insert(table.clone()) {
-            job.reporter.send(Progress::Note { text: left_closed(&table) }).await;
-        }
-    }
-    for (table, trigger) in stale_triggers(job).await? {
-        let what = format!("the old trigger {trigger} on {}", table.plain());
-        job.statement(&what, &format!("DROP TRIGGER {} ON {table}", Ident::new(trigger)), &[]).await?;
-    }
+/// Makes room for the whole way.
+pub(super) async fn whole(job: &Job<'_>, state: &State, kept: &BTreeSet<usize>) -> Result<(), Failure> {
+    let touched = touched_now(job.client()).await?;
+    drop_policies(job, &touched.named_policies).await?;
+    // Triggers of rules call functions that go; those of the upkeep stay or were made anew.
+    let upkeep = job.policy.emitted.objects.iter().filter(|object| object.phase <= Phase::Upkeep);
+    drop_triggers(job, touched.stale(upkeep)).await?;
     let graphs = unused_graphs(job, state);
     let gone = gone(job, kept, &graphs).await?;
     refuse_others(job, &gone).await?;
     for (kind, names) in &gone.by_kind {
         let sql = format!("DROP {kind} IF EXISTS {} CASCADE", names.join(", "));
-        job.statement("what the policy in force generated", &sql, &[]).await?;
+        job.statement("room for what the policy generates", &sql, &[]).await?;
     }
     for graph in &graphs {
         drop_index_tables(job, graph).await?;
         job.client().execute("DELETE FROM authz_int.graphs WHERE name = $1", &[graph]).await?;
     }
-    revoke(job, state).await?;
-    shares(job, state).await
-}
-
-async fn policies(job: &Job<'_>) -> Result<BTreeSet<(QualName, String)>, Failure> {
-    let sql = "SELECT n.nspname::text, c.relname::text, p.polname::text FROM pg_catalog.pg_policy p
-         JOIN pg_catalog.pg_class c ON c.oid = p.polrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-         WHERE starts_with(p.polname::text, 'authz_')";
-    pairs(job.client().query(sql, &[]).await?)
-}
-
-/// Triggers of ours that this apply neither made nor kept. The transaction that made a trigger is in its row, and none
-/// is made under a savepoint, whose rows would carry another number.
-async fn stale_triggers(job: &Job<'_>) -> Result<BTreeSet<(QualName, String)>, Failure> {
-    let remade: BTreeSet<&str> = remade_graphs(job);
-    let kept = job.policy.emitted.graphs.iter().filter(|graph| !remade.contains(graph.name.as_str()));
-    let kept: Vec<String> = kept.map(|graph| format!("authz_{}_", graph.name)).collect();
-    let sql = "SELECT n.nspname::text, c.relname::text, t.tgname::text FROM pg_catalog.pg_trigger t
-         JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-         WHERE starts_with(t.tgname::text, 'authz_') AND NOT t.tgisinternal AND t.tgparentid = 0
-           AND n.nspname NOT IN ('authz', 'authz_int')
-           AND t.xmin::text::int8 <> pg_current_xact_id()::text::int8 & 4294967295
-           AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS k(prefix) WHERE starts_with(t.tgname::text, k.prefix))";
-    pairs(job.client().query(sql, &[&kept]).await?)
-}
-
-/// Graphs whose upkeep this apply makes again.
-fn remade_graphs<'a>(job: &'a Job<'_>) -> BTreeSet<&'a str> {
-    let made = job.plan.objects.iter().zip(&job.policy.emitted.objects);
-    made.filter(|(planned, object)| !planned.kept && object.phase == Phase::Upkeep)
-        .filter_map(|(_, object)| object.graph.as_deref())
-        .collect()
-}
-
-fn pairs(rows: Vec<tokio_postgres::Row>) -> Result<BTreeSet<(QualName, String)>, Failure> {
-    let mut out = BTreeSet::new();
-    for row in rows {
-        let table = QualName::new(row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?);
-        out.insert((table, row.try_get(2)?));
+    let before = state.in_force.as_ref().and_then(|v| v.record.app_role.as_deref());
+    match before.filter(|before| *before != job.policy.model.app_role.as_str()) {
+        Some(role) => revoke(job, role).await,
+        None => Ok(()),
     }
-    Ok(out)
+}
+
+/// Makes room for a switch in place: the policies of the tables whose own policies change, triggers that go.
+pub(super) async fn before_in_place(job: &Job<'_>, in_place: &InPlace) -> Result<(), Failure> {
+    let mut touched = touched_now(job.client()).await?;
+    touched.named_policies.retain(|(table, _)| in_place.policies.contains(table));
+    drop_policies(job, &touched.named_policies).await?;
+    drop_triggers(job, touched.stale(job.policy.emitted.objects.iter())).await?;
+    if in_place.grants { revoke(job, job.policy.model.app_role.as_str()).await } else { Ok(()) }
+}
+
+/// Drops the functions and views that nothing of the new policy uses, once nothing of the old one does.
+pub(super) async fn after_in_place(job: &Job<'_>) -> Result<(), Failure> {
+    let views = dropped(job, ObjectKind::View);
+    if !views.is_empty() {
+        let sql = format!("DROP VIEW IF EXISTS {}", views.join(", "));
+        job.statement("room without old views", &sql, &[]).await?;
+    }
+    let functions = dropped(job, ObjectKind::Function);
+    let rows = job.client().query(FUNCTIONS, &[&functions]).await?;
+    let mut signatures = Vec::with_capacity(rows.len());
+    for row in rows {
+        signatures.push(row.try_get::<_, String>(0)?);
+    }
+    if !signatures.is_empty() {
+        let sql = format!("DROP FUNCTION IF EXISTS {}", signatures.join(", "));
+        job.statement("room without old functions", &sql, &[]).await?;
+    }
+    Ok(())
+}
+
+/// Functions by their names: with arguments it is one, without it is all of that name.
+const FUNCTIONS: &str = "
+SELECT DISTINCT p.oid::regprocedure::text
+FROM unnest($1::text[]) AS x(name), pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+WHERE CASE WHEN x.name LIKE '%(%' THEN p.oid = to_regprocedure(x.name)
+           ELSE ARRAY[n.nspname, p.proname]::text[] = parse_ident(x.name) END";
+
+/// Names of objects of one kind that this policy no longer has and that belong to no graph.
+fn dropped<'a>(job: &'a Job<'_>, kind: ObjectKind) -> Vec<&'a str> {
+    let all = job.plan.objects.iter().filter(|o| o.change == Change::Dropped && o.kind == kind && o.graph.is_none());
+    all.map(|o| o.name.as_str()).filter(|name| state::is_qualified(name.split('(').next().unwrap_or(name))).collect()
+}
+
+async fn drop_policies(job: &Job<'_>, policies: &BTreeSet<(QualName, String)>) -> Result<(), Failure> {
+    let governed: BTreeSet<&QualName> = job.policy.emitted.tables.iter().map(|table| &table.table).collect();
+    let mut closed = BTreeSet::new();
+    for (table, policy) in policies {
+        let what = format!("room on {} for its policy {policy}", table.plain());
+        job.statement(&what, &format!("DROP POLICY {} ON {table}", Ident::new(policy)), &[]).await?;
+        if !governed.contains(table) && closed.insert(table) {
+            job.reporter.send(Progress::Note { text: left_closed(table) }).await;
+        }
+    }
+    Ok(())
+}
+
+async fn drop_triggers(job: &Job<'_>, stale: BTreeSet<(QualName, String)>) -> Result<(), Failure> {
+    for (table, trigger) in stale {
+        let what = format!("room on {} without the trigger {trigger}", table.plain());
+        job.statement(&what, &format!("DROP TRIGGER {} ON {table}", Ident::new(trigger)), &[]).await?;
+    }
+    Ok(())
 }
 
 /// Graphs that were built and that this policy does not use.
@@ -130,7 +140,8 @@ WHERE n.nspname = 'authz_gen'
    OR n.nspname = 'authz_int' AND EXISTS (SELECT FROM unnest($1::text[]) AS g(name)
                                           WHERE starts_with(p.proname::text, g.name || '_'))
    OR EXISTS (SELECT FROM unnest($3::text[]) AS x(name)
-              WHERE (parse_ident(x.name))[1] = n.nspname AND (parse_ident(x.name))[2] = p.proname)
+              WHERE CASE WHEN x.name LIKE '%(%' THEN p.oid = to_regprocedure(x.name)
+                         ELSE ARRAY[n.nspname, p.proname]::text[] = parse_ident(x.name) END)
 UNION ALL
 SELECT 'TYPE', format('%I.%I', n.nspname, t.typname), t.oid, 'made'
 FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
@@ -138,12 +149,7 @@ LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
 WHERE n.nspname = 'authz_gen' AND t.typtype IN ('d', 'e', 'c') AND (c.oid IS NULL OR c.relkind = 'c')";
 
 async fn gone(job: &Job<'_>, kept: &BTreeSet<usize>, graphs: &[String]) -> Result<Gone, Failure> {
-    let dropped = |kind: ObjectKind| -> Vec<&str> {
-        let all =
-            job.plan.objects.iter().filter(|o| o.change == Change::Dropped && o.kind == kind && o.graph.is_none());
-        all.map(|o| o.name.split('(').next().unwrap_or(&o.name)).filter(|name| state::is_qualified(name)).collect()
-    };
-    let (views, functions) = (dropped(ObjectKind::View), dropped(ObjectKind::Function));
+    let (views, functions) = (dropped(job, ObjectKind::View), dropped(job, ObjectKind::Function));
     let objects = job.policy.emitted.objects.iter().enumerate();
     let kept_names: BTreeSet<&str> =
         objects.filter(|(at, _)| kept.contains(at)).filter_map(|(_, object)| state::lookup_name(object)).collect();
@@ -222,10 +228,8 @@ async fn refuse_others(job: &Job<'_>, gone: &Gone) -> Result<(), Failure> {
     if blockers.is_empty() { Ok(()) } else { Err(DbError::Blocked(blockers).into()) }
 }
 
-/// Takes back what was granted to an app role that is no longer the policy's.
-async fn revoke(job: &Job<'_>, state: &State) -> Result<(), Failure> {
-    let before = state.in_force.as_ref().and_then(|v| v.record.app_role.as_deref());
-    let Some(before) = before.filter(|before| *before != job.policy.model.app_role.as_str()) else { return Ok(()) };
+/// Takes back what was granted to an app role in our schemas.
+async fn revoke(job: &Job<'_>, before: &str) -> Result<(), Failure> {
     let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)";
     if !job.client().query_one(sql, &[&before]).await?.try_get::<_, bool>(0)? {
         return Ok(());
@@ -235,11 +239,11 @@ async fn revoke(job: &Job<'_>, state: &State) -> Result<(), Failure> {
     for kind in ["TABLES", "SEQUENCES", "ROUTINES"] {
         sql.push_str(&format!(";\nREVOKE ALL ON ALL {kind} IN SCHEMA authz, authz_gen, authz_int FROM {role}"));
     }
-    job.statement(&format!("the grants to the old app role {before}"), &sql, &[]).await
+    job.statement(&format!("room for the grants to {before}"), &sql, &[]).await
 }
 
 /// Drops share tables that the policy no longer has and that are empty; keeps and names the others.
-async fn shares(job: &Job<'_>, state: &State) -> Result<Vec<Made>, Failure> {
+pub(super) async fn shares(job: &Job<'_>, state: &State) -> Result<Vec<Made>, Failure> {
     let now: BTreeSet<&str> = job.policy.emitted.objects.iter().map(|object| object.name.as_str()).collect();
     let word = ObjectKind::Table.word();
     let mut left: BTreeMap<&str, &Made> = BTreeMap::new();

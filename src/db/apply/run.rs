@@ -13,8 +13,10 @@ use crate::db::build;
 use crate::db::cancel::Stop;
 use crate::db::connect::Session;
 use crate::db::error::DbError;
-use crate::db::plan::changes::{is_in_force, kept, strongest};
+use crate::db::plan::changes::{exclusive, strongest};
+use crate::db::plan::locks::touched_now;
 use crate::db::plan::state::{self, Made, Record, State};
+use crate::db::plan::way::{self, Way};
 use crate::db::plan::{Plan, Policy, draft};
 use crate::db::progress::{ApplyReport, Progress, Reporter};
 
@@ -46,35 +48,81 @@ impl Job<'_> {
         if again.digest != self.plan.digest {
             return Err(moved(&self.plan.digest, &again.digest).into());
         }
-        let kept = kept(self.policy, &state);
+        let way = way::best(self.policy, &state);
         let mut steps = Steps { job: self, number: 0 };
-
         steps.next().await?;
-        if is_in_force(self.policy, &state) {
+        if way::is_in_force(self.policy, &state) {
             let left = state.in_force.as_ref().map(|v| v.record.left.clone()).unwrap_or_default();
             return self.commit(left, 0).await;
         }
-        let upgrading = self.lock_early(&kept).await?;
+        let upgrading = self.lock_early(&way.kept).await?;
         for (name, sql) in emit::runtime() {
             self.statement(&format!("the runtime's part \"{name}\""), sql, &[]).await?;
         }
         tables::prepare(self, &state).await?;
-        self.make(Phase::Tables, &kept).await?;
+        self.make(Phase::Tables, &way.kept).await?;
         steps.next().await?;
-        self.make(Phase::Upkeep, &kept).await?;
+        self.make(Phase::Upkeep, &way.kept).await?;
         let mut rows = 0;
         for graph in self.policy.emitted.graphs.iter().filter(|graph| !state::is_built(&state, graph)) {
             steps.next().await?;
             rows += self.build(graph).await?;
         }
-        steps.next().await?;
-        self.lock_late(waits, upgrading, rows).await?;
-        let left = clear::run(self, &state, &kept).await?;
-        steps.next().await?;
-        self.make(Phase::Functions, &kept).await?;
-        steps.next().await?;
-        self.make(Phase::Rules, &kept).await?;
+        let mut held = Held { waits, upgrading, built: rows };
+        self.switch(&state, &way, &mut held, &mut steps).await?;
+        let left = clear::shares(self, &state).await?;
         self.commit(left, rows).await
+    }
+
+    /// From the old policy to the new one: in place where that can be, else whole.
+    async fn switch(
+        &self,
+        state: &State,
+        way: &Way,
+        held: &mut Held<'_>,
+        steps: &mut Steps<'_>,
+    ) -> Result<(), Failure> {
+        if way.in_place.is_none() {
+            return self.switch_by(state, way, held, steps).await;
+        }
+        let before = steps.number;
+        self.client().batch_execute("SAVEPOINT authz_switch").await?;
+        match self.switch_by(state, way, held, steps).await {
+            Ok(()) => Ok(self.client().batch_execute("RELEASE SAVEPOINT authz_switch").await?),
+            // What cannot be replaced in place: a function with other results, a view with other columns, something
+            // that others still depend on.
+            Err(Failure::Fatal(DbError::Object { what, refusal }))
+                if matches!(refusal.sqlstate.as_str(), "42P13" | "42P16" | "2BP01") =>
+            {
+                const BACK: &str = "ROLLBACK TO SAVEPOINT authz_switch; RELEASE SAVEPOINT authz_switch";
+                self.client().batch_execute(BACK).await?;
+                let text = format!("{what} cannot be made in place, so everything generated is made again");
+                self.reporter.send(Progress::Note { text }).await;
+                steps.number = before;
+                self.switch_by(state, &way::whole(self.policy, state), held, steps).await
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn switch_by(
+        &self,
+        state: &State,
+        way: &Way,
+        held: &mut Held<'_>,
+        steps: &mut Steps<'_>,
+    ) -> Result<(), Failure> {
+        steps.next().await?;
+        self.lock_late(held, way).await?;
+        match &way.in_place {
+            Some(in_place) => clear::before_in_place(self, in_place).await?,
+            None => clear::whole(self, state, &way.kept).await?,
+        }
+        steps.next().await?;
+        self.make(Phase::Functions, &way.kept).await?;
+        steps.next().await?;
+        self.make(Phase::Rules, &way.kept).await?;
+        if way.in_place.is_some() { clear::after_in_place(self).await } else { Ok(()) }
     }
 
     /// Writes the version and commits. What happens at the commit itself cannot be known from a lost connection.
@@ -135,23 +183,24 @@ impl Job<'_> {
     /// goes on to write it: PostgreSQL ends *its* transaction as a deadlock at once. So then we do not wait in line at
     /// first, but ask again and again without waiting; only when that never succeeds (a table that is read without a
     /// pause) do we stand in line, for a short time each.
-    async fn lock_late(&self, waits: &mut Waits, upgrading: bool, built: u64) -> Result<(), Failure> {
+    async fn lock_late(&self, held: &mut Held<'_>, way: &Way) -> Result<(), Failure> {
         loop {
             self.check_stop()?;
-            let tables = clear::exclusive_tables(self).await?;
-            let polite = upgrading && waits.is_early();
+            let touched = touched_now(self.client()).await?;
+            let tables = exclusive(self.policy, &touched, way);
+            let polite = held.upgrading && held.waits.is_early();
             let got = if polite { self.ask_for(&tables).await? } else { self.wait_for(&tables, "").await? };
             if got {
                 return Ok(());
             }
             let tables: Vec<QualName> = tables.into_iter().collect();
             if holders::any_waits_for_us(self.client(), &tables).await? {
-                if built > 0 {
-                    waits.restart()?;
+                if held.built > 0 {
+                    held.waits.restart()?;
                 }
                 return Err(Failure::Locked { tables });
             }
-            waits.again(self.client(), &tables, self.reporter, self.stop).await?;
+            held.waits.again(self.client(), &tables, self.reporter, self.stop).await?;
         }
     }
 
@@ -275,6 +324,15 @@ impl Job<'_> {
     pub(super) fn before(state: &State) -> impl Iterator<Item = &Made> {
         state.in_force.iter().flat_map(|v| v.record.all())
     }
+}
+
+/// What a try has and has used up when it comes to its last locks.
+struct Held<'a> {
+    waits: &'a mut Waits,
+    /// True when it holds tables already, against writers.
+    upgrading: bool,
+    /// Rows built, which a start from the beginning would build again.
+    built: u64,
 }
 
 /// Announces the plan's steps one by one.

@@ -1,8 +1,12 @@
 //! What the first phase of an apply does beside making objects: clearing the place of tables and indexes that are
 //! made again. Tables that hold shares are never dropped with rows in them.
 
+use std::borrow::Cow;
+
+use crate::compiler::ident::QualName;
 use crate::compiler::objects::{Object, ObjectKind, Phase};
 use crate::db::error::DbError;
+use crate::db::plan::names;
 use crate::db::plan::state::{self, State};
 use crate::db::plan::{Blocker, Change};
 
@@ -22,7 +26,8 @@ pub(super) async fn prepare(job: &Job<'_>, state: &State) -> Result<(), Failure>
     for (_, object) in changed {
         match object.kind {
             ObjectKind::Index => {
-                let sql = format!("DROP INDEX IF EXISTS {}", object.name);
+                let Some(name) = names::created(&object.sql, "INDEX") else { continue };
+                let sql = format!("DROP INDEX IF EXISTS {}", QualName::new("authz_int", name));
                 job.statement(&format!("index {}", object.name), &sql, &[]).await?;
             }
             ObjectKind::Table if !drop_empty(job, &object.name).await? => {
@@ -80,10 +85,14 @@ pub(super) async fn drop_index_tables(job: &Job<'_>, graph: &str) -> Result<(), 
 }
 
 /// An object's SQL, able to replace what is there. A trigger that is replaced needs a weaker lock than one that is
-/// dropped and made again.
-pub(super) fn replacing(object: &Object) -> String {
-    match (object.kind, object.sql.strip_prefix("CREATE TRIGGER")) {
-        (ObjectKind::Trigger, Some(rest)) => format!("CREATE OR REPLACE TRIGGER{rest}"),
-        _ => object.sql.clone(),
-    }
+/// dropped and made again, and what depends on a function or a view stays.
+pub(super) fn replacing(object: &Object) -> Cow<'_, str> {
+    let word = match object.kind {
+        ObjectKind::Trigger => "TRIGGER",
+        ObjectKind::Function => "FUNCTION",
+        ObjectKind::View => "VIEW",
+        _ => return Cow::Borrowed(&object.sql),
+    };
+    let rest = object.sql.strip_prefix("CREATE ").filter(|rest| rest.starts_with(word));
+    rest.map_or(Cow::Borrowed(object.sql.as_str()), |rest| Cow::Owned(format!("CREATE OR REPLACE {rest}")))
 }

@@ -44,6 +44,9 @@ impl Home {
         let root = std::path::absolute(root)
             .map_err(|e| DbError::io(format!("cannot use the folder {}", root.display()), e))?;
         refuse_foreign(&root)?;
+        if let (Some(account), Some(parent)) = (&account, root.parent()) {
+            account.check_reach(parent)?;
+        }
         if !root.is_dir() {
             make_folder(&root)?;
             if let Some(account) = &account {
@@ -69,16 +72,6 @@ impl Home {
     /// The data folder of this major.
     pub(super) fn data(&self, major: u32) -> PathBuf {
         self.root.join(format!("pg{major}"))
-    }
-
-    /// The newest major that data exist of.
-    pub(super) fn existing_major(&self) -> Option<u32> {
-        let entries = std::fs::read_dir(&self.root).ok()?;
-        entries
-            .flatten()
-            .filter(|entry| entry.path().join("PG_VERSION").is_file())
-            .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("pg")?.parse().ok())
-            .max()
     }
 
     /// The server's log.
@@ -157,6 +150,16 @@ impl Home {
         std::fs::rename(&fresh, &target)
             .map_err(|e| disk(e, &format!("cannot rename {} to {}", fresh.display(), target.display())))
     }
+}
+
+/// The newest major that a home has data of.
+pub(super) fn existing_major(root: &Path) -> Option<u32> {
+    let entries = std::fs::read_dir(root).ok()?;
+    entries
+        .flatten()
+        .filter(|entry| entry.path().join("PG_VERSION").is_file())
+        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("pg")?.parse().ok())
+        .max()
 }
 
 /// A folder that holds other things is not ours to fill.
@@ -243,9 +246,14 @@ pub(super) fn cannot_run(binaries: &Binaries, program: &str, error: std::io::Err
     DbError::io(format!("cannot run {}", binaries.program(program).display()), error)
 }
 
+/// True when a server program complained of a full disk.
+pub(super) fn says_full(said: &str) -> bool {
+    said.contains("No space left on device")
+}
+
 /// What a server program said before it gave up, as one sentence.
 pub(super) fn explain(said: &str, root: &Path, what: &str) -> DbError {
-    if said.contains("No space left on device") {
+    if says_full(said) {
         return DbError::Embedded(format!(
             "the disk that holds {} is full: {what}; nothing was lost, free some space and try again",
             root.display()

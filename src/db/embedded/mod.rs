@@ -46,6 +46,8 @@ pub struct Server {
     watcher: Option<Child>,
     throwaway: bool,
     stopped: bool,
+    /// Where in the log this start begins.
+    log_start: u64,
 }
 
 /// How a server is run.
@@ -86,11 +88,9 @@ impl Server {
     /// Starts the server of `folder`, making the folder and its data when they are missing. A server that already runs
     /// there (one left by `--keep`) is used as it is.
     pub async fn start(folder: &Path, reporter: &Reporter) -> Result<Server, DbError> {
+        // Looked for before anything is made, so that a missing server leaves no empty folder behind.
+        let binaries = Binaries::find(data::existing_major(folder))?;
         let home = Home::open(folder)?;
-        let binaries = match home.existing_major() {
-            Some(major) => Binaries::find(Some(major))?,
-            None => Binaries::find(None)?,
-        };
         start_in(home, binaries, Kind::Kept, reporter).await
     }
 
@@ -140,6 +140,19 @@ impl Server {
         }
         self.cleaned();
         Ok(())
+    }
+
+    /// Why the server is gone or useless, by its log: for when a connection was lost. After a full disk it may still be
+    /// trying to recover.
+    pub fn trouble(&mut self) -> Option<DbError> {
+        let running = self.is_running();
+        let home = self.home.as_ref().filter(|_| !self.stopped)?;
+        let said = home.log_since(self.log_start);
+        if running && !data::says_full(&said) {
+            return None;
+        }
+        let what = format!("the server ended (its log is {})", home.log_path().display());
+        Some(data::explain(&said, &home.root, &what))
     }
 
     fn ask_to_stop(&self, signal: Signal) -> Result<(), DbError> {
@@ -253,6 +266,7 @@ async fn attach(running: &Postmaster) -> Result<bool, DbError> {
 async fn attached(home: Home, binaries: Binaries, running: Postmaster, reporter: &Reporter) -> Result<Server, DbError> {
     note(reporter, &format!("using the server that already runs there (pid {})", running.pid)).await;
     let watcher = watch(&home, running.pid, Kind::Kept)?;
+    let log_start = std::fs::metadata(home.log_path()).map_or(0, |metadata| metadata.len());
     Ok(Server {
         version: binaries.version,
         pid: running.pid,
@@ -265,6 +279,7 @@ async fn attached(home: Home, binaries: Binaries, running: Postmaster, reporter:
         watcher: Some(watcher),
         throwaway: false,
         stopped: false,
+        log_start,
     })
 }
 
@@ -294,6 +309,7 @@ async fn launch(home: Home, bin: Binaries, data: &Path, kind: Kind, reporter: &R
         watcher: Some(watch(&home, pid, kind)?),
         throwaway: kind == Kind::Throwaway,
         stopped: false,
+        log_start,
     };
     wait_ready(&mut server, &home, log_start, reporter).await?;
     server.home = Some(home);
@@ -322,13 +338,14 @@ async fn wait_ready(server: &mut Server, home: &Home, log_start: u64, reporter: 
 
 /// A process that stops the server when we are gone without having done it: it reads a pipe that only we hold open.
 fn watch(home: &Home, pid: i32, kind: Kind) -> Result<Child, DbError> {
-    const KEPT: &str = r#"trap "" INT HUP TERM; cat >/dev/null; kill -INT "$1""#;
-    const THROWAWAY: &str = r#"trap "" INT HUP TERM; cat >/dev/null; kill -QUIT "$1"
+    const KEPT: &str = r#"trap "" INT HUP TERM; while read -r _; do :; done; kill -INT "$1""#;
+    const THROWAWAY: &str = r#"trap "" INT HUP TERM; while read -r _; do :; done; kill -QUIT "$1"
         while kill -0 "$1" 2>/dev/null; do sleep 0.1; done; rm -rf -- "$2""#;
     let script = if kind == Kind::Throwaway { THROWAWAY } else { KEPT };
     let mut command = account::command(home.account.as_ref(), Path::new("/bin/sh"), Path::new("/"));
     command
         .args(["-c", script, "rowdeck-watcher"])
+        .env("PATH", "/usr/bin:/bin")
         .arg(pid.to_string())
         .arg(&home.root)
         .stdin(Stdio::piped())

@@ -6,7 +6,8 @@ use serde::{Serialize, Serializer};
 use tokio_postgres::Client;
 
 use super::locks::Touched;
-use super::state::{self, Made, State};
+use super::state::{self, State};
+use super::way::{self, Same, Way};
 use super::{Policy, Step};
 use crate::compiler::ident::QualName;
 use crate::compiler::objects::{Lock, LockMode, Object, ObjectKind, Phase};
@@ -76,71 +77,24 @@ fn kind_word<S: Serializer>(kind: &ObjectKind, serializer: S) -> Result<S::Ok, S
     serializer.serialize_str(kind.word())
 }
 
-/// True when the SQL of the policy is in force and nothing of it is missing.
-pub fn is_in_force(policy: &Policy<'_>, state: &State) -> bool {
-    state.in_force.as_ref().is_some_and(|v| v.digest == policy.emitted.digest)
-        && state.missing.is_empty()
-        && policy.emitted.graphs.iter().all(|graph| state::is_built(state, graph))
-}
-
 /// True when the policy's text is the one kept with the version in force.
 pub fn is_same_text(policy: &Policy<'_>, state: &State) -> bool {
     state.in_force.as_ref().is_some_and(|v| v.source == policy.text())
 }
 
-/// The objects an apply leaves untouched, by their positions in [`crate::compiler::objects::Emitted::objects`]: the
-/// tables and indexes of graphs that are built, their upkeep when all of it is as it was made, and share tables that
-/// are as they were made.
-pub fn kept(policy: &Policy<'_>, state: &State) -> BTreeSet<usize> {
-    let objects = &policy.emitted.objects;
-    if is_in_force(policy, state) {
-        return (0..objects.len()).collect();
-    }
-    let made = made(state);
-    let same = |object: &Object| {
-        made.contains(&(object.kind.word(), object.name.as_str(), Made::of(object).sql.as_str()))
-            && state::lookup_name(object).is_none_or(|name| !state.missing.contains(name))
-    };
-    let built: BTreeSet<&str> =
-        policy.emitted.graphs.iter().filter(|g| state::is_built(state, g)).map(|g| g.name.as_str()).collect();
-    let early = |object: &Object| matches!(object.phase, Phase::Tables | Phase::Upkeep);
-    // Upkeep of a graph is kept whole or made again whole.
-    let stale: BTreeSet<&str> =
-        objects.iter().filter(|o| early(o) && !is_storage(o) && !same(o)).filter_map(|o| o.graph.as_deref()).collect();
-    let keep = |object: &Object| match object.graph.as_deref() {
-        Some(graph) if early(object) => built.contains(graph) && (is_storage(object) || !stale.contains(graph)),
-        None => object.phase == Phase::Tables && is_storage(object) && same(object),
-        Some(_) => false,
-    };
-    objects.iter().enumerate().filter_map(|(at, object)| keep(object).then_some(at)).collect()
-}
-
-/// Tables and indexes: what holds data.
-fn is_storage(object: &Object) -> bool {
-    matches!(object.kind, ObjectKind::Table | ObjectKind::Index)
-}
-
-fn made(state: &State) -> BTreeSet<(&str, &str, &str)> {
-    let record = state.in_force.iter().flat_map(|v| v.record.all());
-    record.map(|made| (made.kind.as_str(), made.name.as_str(), made.sql.as_str())).collect()
-}
-
 /// Every object with what becomes of it: those to make in their order, then those to drop.
-pub fn objects(policy: &Policy<'_>, state: &State) -> Vec<PlannedObject> {
-    let same = made(state);
-    let kept = kept(policy, state);
+pub fn objects(policy: &Policy<'_>, state: &State, way: &Way) -> Vec<PlannedObject> {
+    let same = Same::new(state);
     let before = state.in_force.as_ref().map(|v| v.record.by_name()).unwrap_or_default();
     let mut out = Vec::with_capacity(policy.emitted.objects.len());
     for (at, object) in policy.emitted.objects.iter().enumerate() {
         let key = (object.kind.word(), object.name.as_str());
-        let is_kept = kept.contains(&at);
-        let there = state::lookup_name(object).is_none_or(|name| !state.missing.contains(name));
-        let change = match (before.contains_key(&key), there) {
-            _ if is_kept => Change::Same,
+        let is_kept = way.kept.contains(&at);
+        let change = match (before.contains_key(&key), state::is_missing(state, object)) {
+            _ if is_kept || same.is(object) => Change::Same,
             (false, _) => Change::New,
-            (true, false) => Change::Missing,
-            (true, true) if same.contains(&(key.0, key.1, Made::of(object).sql.as_str())) => Change::Same,
-            (true, true) => Change::Changed,
+            (true, true) => Change::Missing,
+            (true, false) => Change::Changed,
         };
         let graph = object.graph.clone();
         out.push(PlannedObject { kind: object.kind, name: object.name.clone(), change, graph, kept: is_kept });
@@ -205,43 +159,54 @@ async fn estimate(client: &Client, table: &QualName) -> Result<u64, DbError> {
 pub(super) fn steps(
     policy: &Policy<'_>,
     state: &State,
+    way: &Way,
     objects: &[PlannedObject],
     graphs: &[PlannedGraph],
-    touched: &Touched,
 ) -> Vec<Step> {
-    if is_in_force(policy, state) {
+    if way::is_in_force(policy, state) {
         let title = "keep the new text of a policy whose SQL is in force".to_owned();
         return vec![Step { title, objects: 0, rows: 0, locks: Vec::new() }];
     }
-    let kept = kept(policy, state);
     let run = |phase: Phase| {
         let all = policy.emitted.objects.iter().enumerate();
-        all.filter(|(at, o)| o.phase == phase && !kept.contains(at)).map(|(_, o)| o).collect::<Vec<_>>()
+        all.filter(|(at, o)| o.phase == phase && !way.kept.contains(at)).map(|(_, o)| o).collect::<Vec<_>>()
     };
-    let step = |title: &str, objects: &[&Object], rows: u64| Step {
-        title: title.to_owned(),
-        objects: objects.len(),
-        rows,
-        locks: strongest(objects.iter().flat_map(|object| &object.locks).cloned()),
+    let step =
+        |title: &str, objects: usize, locks: Vec<Lock>| Step { title: title.to_owned(), objects, rows: 0, locks };
+    let early = |phase: Phase, title: &str| {
+        let objects = run(phase);
+        step(title, objects.len(), strongest(objects.iter().flat_map(|object| &object.locks).cloned()))
     };
-    let mut out = vec![step("make the tables of the index and of shares", &run(Phase::Tables), 0)];
-    out.push(step("install the triggers that keep the index", &run(Phase::Upkeep), 0));
+    let mut out = vec![early(Phase::Tables, "make the tables of the index and of shares")];
+    out.push(early(Phase::Upkeep, "install the triggers that keep the index"));
     for graph in graphs.iter().filter(|graph| graph.build) {
-        out.push(step(&format!("build the index of {}", graph.title), &[], graph.rows));
+        let title = format!("build the index of {}", graph.title);
+        out.push(Step { title, objects: 0, rows: graph.rows, locks: Vec::new() });
     }
-    // Dropping what was takes the locks; everything after that happens under them.
-    let later: Vec<&Object> = run(Phase::Functions).into_iter().chain(run(Phase::Rules)).collect();
-    let exclusive = |table: &QualName| Lock { table: table.clone(), mode: LockMode::AccessExclusive };
-    let old = touched.policies.iter().chain(&touched.triggers_outside(policy)).map(exclusive).collect::<Vec<_>>();
-    let locks = strongest(later.iter().flat_map(|o| &o.locks).cloned().chain(old));
     let dropped = objects.iter().filter(|o| o.change == Change::Dropped).count();
-    out.push(Step { title: "drop what is no longer needed".to_owned(), objects: dropped, rows: 0, locks });
-    out.push(step("make functions and views", &run(Phase::Functions), 0));
-    out.push(step("switch the rules on", &run(Phase::Rules), 0));
-    // The locks of the last two are held already.
-    for last in out.iter_mut().rev().take(2) {
-        last.locks.clear();
-    }
+    // Everything after these locks happens under them.
+    let locks = exclusive(policy, &state.touched, way);
+    let locks = locks.into_iter().map(|table| Lock { table, mode: LockMode::AccessExclusive }).collect();
+    out.push(step("close the tables whose rules change, drop what goes", dropped, locks));
+    out.push(step("make functions and views", run(Phase::Functions).len(), Vec::new()));
+    out.push(step("switch the rules", run(Phase::Rules).len(), Vec::new()));
+    out
+}
+
+/// The tables that a switch keeps everybody out of: those whose rules change, and those that lose triggers of ours.
+pub(crate) fn exclusive(policy: &Policy<'_>, touched: &Touched, way: &Way) -> BTreeSet<QualName> {
+    let objects = &policy.emitted.objects;
+    let late = |object: &&Object| matches!(object.phase, Phase::Functions | Phase::Rules);
+    let (mut out, stale) = match &way.in_place {
+        Some(in_place) => (in_place.tables.clone(), touched.stale(objects.iter())),
+        None => {
+            let mut out = touched.policies.clone();
+            out.extend(objects.iter().filter(late).flat_map(|o| &o.locks).map(|lock| lock.table.clone()));
+            // Triggers of rules go with the functions they call.
+            (out, touched.stale(objects.iter().filter(|object| !late(object))))
+        }
+    };
+    out.extend(stale.into_iter().map(|(table, _)| table));
     out
 }
 
@@ -256,10 +221,10 @@ pub fn strongest(locks: impl IntoIterator<Item = Lock>) -> Vec<Lock> {
 }
 
 /// What is worth knowing of a plan.
-pub(super) fn notes(policy: &Policy<'_>, state: &State, touched: &Touched) -> Vec<String> {
+pub(super) fn notes(policy: &Policy<'_>, state: &State) -> Vec<String> {
     let mut out = Vec::new();
     let governed: BTreeSet<&QualName> = policy.emitted.tables.iter().map(|t| &t.table).collect();
-    for table in touched.policies.iter().filter(|table| !governed.contains(table)) {
+    for table in state.touched.policies.iter().filter(|table| !governed.contains(table)) {
         out.push(left_closed(table));
     }
     let before = state.in_force.as_ref().and_then(|v| v.record.app_role.as_deref());

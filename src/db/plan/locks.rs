@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use tokio_postgres::Client;
 
-use super::Policy;
 use super::changes::PlannedObject;
-use super::{Blocker, Step};
+use super::{Blocker, Step, names};
 use crate::compiler::ident::QualName;
-use crate::compiler::objects::{Lock, LockMode, ObjectKind};
+use crate::compiler::objects::{Lock, LockMode, Object, ObjectKind};
 use crate::db::error::DbError;
 
 /// What an apply needs of the server's lock table, and what there is.
@@ -93,26 +92,23 @@ async fn indexes(client: &Client, tables: &BTreeSet<&QualName>) -> Result<u64, D
 pub struct Touched {
     /// Tables with policies named `authz_*`.
     pub policies: BTreeSet<QualName>,
+    /// The same, each with its name.
+    pub named_policies: BTreeSet<(QualName, String)>,
     /// Triggers named `authz_*`, each with its table.
     pub triggers: BTreeSet<(QualName, String)>,
 }
 
 impl Touched {
-    /// Tables with triggers of graphs that this policy does not have.
-    pub(super) fn triggers_outside(&self, policy: &Policy<'_>) -> BTreeSet<QualName> {
-        let ours: Vec<String> = policy.emitted.graphs.iter().map(|g| format!("authz_{}_", g.name)).collect();
-        let outside = self.triggers.iter().filter(|(_, name)| {
-            graph_of_trigger(name).is_some() && !ours.iter().any(|prefix| name.starts_with(prefix.as_str()))
-        });
-        outside.map(|(table, _)| table.clone()).collect()
+    /// Triggers that are none of `expected`: those of graphs and rules that this policy does not have.
+    pub(crate) fn stale<'a>(&self, expected: impl Iterator<Item = &'a Object>) -> BTreeSet<(QualName, String)> {
+        let mut kept = BTreeSet::new();
+        for object in expected.filter(|object| object.kind == ObjectKind::Trigger) {
+            if let (Some(name), Some(lock)) = (names::created(&object.sql, "TRIGGER"), object.locks.first()) {
+                kept.insert((lock.table.clone(), name));
+            }
+        }
+        self.triggers.difference(&kept).cloned().collect()
     }
-}
-
-/// `g1a2b3c4d` of `authz_g1a2b3c4d_ins`.
-fn graph_of_trigger(name: &str) -> Option<&str> {
-    let (graph, _) = name.strip_prefix("authz_")?.split_once('_')?;
-    let hex = graph.strip_prefix('g')?;
-    (hex.len() == 8 && hex.chars().all(|c| c.is_ascii_hexdigit())).then_some(graph)
 }
 
 /// Reads [`Touched`].
@@ -126,7 +122,7 @@ pub(crate) async fn touched_now(client: &Client) -> Result<Touched, DbError> {
              UNION ALL
              SELECT 't', n.nspname::text, c.relname::text, t.tgname::text FROM pg_catalog.pg_trigger t
              JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-             WHERE starts_with(t.tgname::text, 'authz_') AND NOT t.tgisinternal
+             WHERE starts_with(t.tgname::text, 'authz_') AND NOT t.tgisinternal AND t.tgparentid = 0
                AND n.nspname NOT IN ('authz', 'authz_gen', 'authz_int')",
             &[],
         )
@@ -135,6 +131,7 @@ pub(crate) async fn touched_now(client: &Client) -> Result<Touched, DbError> {
         let table = QualName::new(row.try_get::<_, String>(1)?, row.try_get::<_, String>(2)?);
         match row.try_get::<_, &str>(0)? {
             "p" => {
+                out.named_policies.insert((table.clone(), row.try_get(3)?));
                 out.policies.insert(table);
             }
             _ => {
@@ -180,11 +177,5 @@ mod tests {
         ];
         assert_eq!(words(&list), "ACCESS EXCLUSIVE on app.\"B b\", app.c; SHARE ROW EXCLUSIVE on app.a");
         assert_eq!(words(&[]), "none");
-    }
-
-    #[test]
-    fn triggers_name_their_graph() {
-        assert_eq!(graph_of_trigger("authz_g1a2b3c4d_ins"), Some("g1a2b3c4d"));
-        assert_eq!(graph_of_trigger("authz_guard_ins"), None);
     }
 }

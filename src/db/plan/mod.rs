@@ -3,10 +3,12 @@
 
 pub mod changes;
 mod conditions;
-mod locks;
+pub(crate) mod locks;
+pub(crate) mod names;
 mod preflight;
 pub mod state;
 mod text;
+pub mod way;
 
 use serde::{Serialize, Serializer};
 use tokio_postgres::Client;
@@ -233,12 +235,12 @@ async fn inside(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError> {
 pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::State) -> Result<Plan, DbError> {
     let row = client.query_one("SELECT current_database()::text", &[]).await?;
     let database: String = row.try_get(0)?;
-    let objects = changes::objects(policy, state);
-    let unchanged = changes::is_in_force(policy, state) && changes::is_same_text(policy, state);
-    let touched = locks::touched_now(client).await?;
+    let way = way::best(policy, state);
+    let objects = changes::objects(policy, state, &way);
+    let unchanged = way::is_in_force(policy, state) && changes::is_same_text(policy, state);
     let graphs = changes::graphs(client, policy, state).await?;
     let rows_to_build = graphs.iter().filter(|graph| graph.build).map(|graph| graph.rows).sum();
-    let steps = if unchanged { Vec::new() } else { changes::steps(policy, state, &objects, &graphs, &touched) };
+    let steps = if unchanged { Vec::new() } else { changes::steps(policy, state, &way, &objects, &graphs) };
     let locks = locks::need(client, &objects, &steps).await?;
     let mut plan = Plan {
         digest: String::new(),
@@ -253,7 +255,7 @@ pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::S
         steps,
         locks,
         blockers: Vec::new(),
-        notes: changes::notes(policy, state, &touched),
+        notes: changes::notes(policy, state),
     };
     plan.digest = digest(&plan, &policy.text());
     Ok(plan)

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 
+use super::locks::Touched;
+use super::names;
+use crate::compiler::ident::QualName;
 use crate::compiler::objects::{Emitted, GraphTables, Object, ObjectKind};
 use crate::db::error::DbError;
 
@@ -105,8 +108,10 @@ pub struct State {
     pub built: BTreeSet<String>,
     /// All graphs registered, also those whose tables are gone.
     pub registered: BTreeSet<String>,
-    /// Tables, views, indexes and functions the policy would make that are not there.
+    /// Names of tables, views, indexes, functions, policies and triggers of the policy that are not there.
     pub missing: BTreeSet<String>,
+    /// Policies and triggers of ours that are there.
+    pub touched: Touched,
 }
 
 const VERSIONS: &str = "
@@ -173,11 +178,34 @@ pub async fn read(client: &Client, emitted: &Emitted) -> Result<State, DbError> 
             state.registered.insert(name);
         }
     }
+    state.touched = super::locks::touched_now(client).await?;
+    state.missing.extend(missing_rules(emitted, &state.touched));
     let (relations, functions) = named(&emitted.objects);
     for row in client.query(MISSING, &[&relations, &functions]).await? {
         state.missing.insert(row.try_get(0)?);
     }
     Ok(state)
+}
+
+/// Policies and triggers that are not on their tables.
+fn missing_rules(emitted: &Emitted, touched: &Touched) -> BTreeSet<String> {
+    let there = |object: &Object| {
+        let Some(table) = object.locks.first().map(|lock| &lock.table) else { return true };
+        let in_set = |set: &BTreeSet<(QualName, String)>, word: &str| {
+            names::created(&object.sql, word).is_none_or(|name| set.contains(&(table.clone(), name)))
+        };
+        match object.kind {
+            ObjectKind::Policy => in_set(&touched.named_policies, "POLICY"),
+            ObjectKind::Trigger => in_set(&touched.triggers, "TRIGGER"),
+            _ => true,
+        }
+    };
+    emitted.objects.iter().filter(|object| !there(object)).map(|object| object.name.clone()).collect()
+}
+
+/// True when the object is not in the database.
+pub fn is_missing(state: &State, object: &Object) -> bool {
+    state.missing.contains(lookup_name(object).unwrap_or(&object.name))
 }
 
 /// The names that can be looked up: `schema.name`, with a function's arguments cut off. Other names are for people.

@@ -69,8 +69,7 @@ pub fn emit_graph(model: &Model, graph: GraphId, cluster_size: u32) -> Result<Gr
         add(ObjectKind::Function, Phase::Upkeep, format!("{SCHEMA}.{}{part}", shape.name), &text)?;
     }
     objects.extend(triggers::objects(&shape, &fill).map_err(|e| vec![shape.internal(&e)])?);
-    let revokes: Vec<Object> =
-        objects.iter().filter(|o| o.kind == ObjectKind::Function).filter_map(|o| revoke(o)).collect();
+    let revokes: Vec<Object> = objects.iter().filter(|o| o.kind == ObjectKind::Function).filter_map(revoke).collect();
     objects.extend(revokes);
     objects.sort_by_key(|o| o.phase);
     Ok(GraphEmitted { tables: shape.tables(), objects })

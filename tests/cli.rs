@@ -116,3 +116,19 @@ fn wrong_usage_is_2() {
         assert!(!run.err.is_empty());
     }
 }
+
+#[test]
+fn codes_are_explained_and_lints_are_findings() {
+    let folder = folder();
+    let run = rowdeck(folder.path(), &["help", "az201"]);
+    assert_eq!(run.code, 0);
+    assert!(run.out.starts_with("# AZ201: ") && run.out.contains("This one does not:"), "{}", run.out);
+    assert_eq!(rowdeck(folder.path(), &["help", "AZ999"]).code, 2);
+    std::fs::write(folder.path().join("good.authz"), GOOD).unwrap();
+    let run = rowdeck(folder.path(), &["lint", "--json", "good.authz"]);
+    let list: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let views = list.as_array().unwrap().iter().find(|finding| finding["code"] == "AZ801").unwrap();
+    assert!(views["message"].as_str().unwrap().contains(" view"), "{views}");
+    let run = rowdeck(folder.path(), &["sql", "good.authz"]);
+    assert!(run.code == 0 && run.out.contains("CREATE POLICY"), "{}", run.err);
+}

@@ -12,6 +12,7 @@ pub mod live;
 pub mod load;
 pub mod random;
 pub mod schedule;
+pub mod versus;
 
 /// The docs example's tables, as SQL. Run it as the role that will own them.
 pub const EXAMPLE_SCHEMA: &str = include_str!("../../examples/docs/schema.sql");

@@ -43,10 +43,28 @@ pub struct Global {
 pub enum Command {
     /// A PostgreSQL server with the docs example in it, and the console on it
     Demo(DemoOptions),
+    /// All the others, which never open the console.
+    #[command(flatten)]
+    Act(Act),
+}
+
+/// Commands that never open the console.
+#[derive(Debug, Subcommand)]
+pub enum Act {
     /// Find the mistakes of a policy; needs no database
     Check {
         /// The policy; rowdeck.toml's when left out
         policy: Option<PathBuf>,
+    },
+    /// Say what is likely wrong in a policy and what its reads cost; with a database also what is in its way there
+    Lint {
+        /// The policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+    },
+    /// Explain a code such as AZ304, with a policy that makes it and the same one mended
+    Help {
+        /// The code; all of them when left out
+        code: Option<String>,
     },
     /// Print the SQL a policy becomes, in the order it is run; needs no database
     Sql {

@@ -1,14 +1,19 @@
 //! `rowdeck bench`.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
 use super::args::Global;
-use super::output::{Output, note};
+use super::output::{Output, note, show_progress};
 use super::signals::Signals;
-use super::{Ended, FINDING, targets};
+use super::{Ended, FINDING, database::finish, interruptible, targets};
 use crate::bench::error::BenchError;
+use crate::bench::generate::Size;
 use crate::bench::headless::{self, Plan};
 use crate::bench::live::{Options, Phase, Snapshot};
+use crate::bench::versus;
+use crate::db::error::DbError;
 use crate::text;
 
 /// `rowdeck bench ...`
@@ -24,6 +29,25 @@ pub enum BenchCommand {
 pub enum Scenario {
     /// Steady reads and tree writes beside each other, with big moves: the console's Bench screen without the screen
     Live(LiveArgs),
+    /// The index beside closure tables and beside none, on a server of its own: exit code 3 when a target is missed
+    VersusClosure(VersusArgs),
+}
+
+/// Options of `bench run versus-closure`.
+#[derive(Debug, Clone, Args)]
+pub struct VersusArgs {
+    /// How much data: tiny, dev or large
+    #[arg(long, default_value = "dev", value_parser = str::parse::<Size>)]
+    pub size: Size,
+    /// How often each of the three has its turn
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// How long each step of creates lasts
+    #[arg(long, value_name = "N", default_value_t = 3.0, value_parser = seconds)]
+    pub step_seconds: f64,
+    /// What the data and the random choices follow from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// Options of `bench run live`.
@@ -71,6 +95,47 @@ fn within(text: &str, most: f64) -> Result<f64, String> {
 pub(super) async fn run(global: &Global, out: Output, command: &BenchCommand) -> Ended {
     match command {
         BenchCommand::Run(Scenario::Live(args)) => live(global, out, args).await,
+        BenchCommand::Run(Scenario::VersusClosure(args)) => interruptible(versus_closure(global, out, args)).await,
+    }
+}
+
+/// Exit code for a target that was missed.
+const MISSED: u8 = 3;
+
+async fn versus_closure(global: &Global, out: Output, args: &VersusArgs) -> Ended {
+    if global.db.is_some() || global.target.is_some() {
+        let why = "versus-closure brings its own server; --db and --target do not go with it";
+        return Err(DbError::Usage(why.to_owned()));
+    }
+    let step = Duration::from_secs_f64(args.step_seconds);
+    let options = versus::Options { size: args.size, seed: args.seed, rounds: args.rounds, step };
+    let (reporter, shown) = show_progress();
+    let report = versus::run(&options, &reporter).await;
+    drop(reporter);
+    finish(shown).await?;
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => return failed(error),
+    };
+    if out.json {
+        out.json(&report)?;
+    } else {
+        report.text().lines().try_for_each(|line| out.line(line))?;
+    }
+    Ok(match (report.complete, report.met()) {
+        (false, _) => FINDING,
+        (true, false) => MISSED,
+        (true, true) => 0,
+    })
+}
+
+fn failed(error: BenchError) -> Ended {
+    match error {
+        BenchError::Db(error) => Err(error),
+        error => {
+            note(&format!("rowdeck: {error}"));
+            Ok(FINDING)
+        }
     }
 }
 
@@ -90,11 +155,7 @@ async fn live(global: &Global, out: Output, args: &LiveArgs) -> Ended {
     let mut lines = Lines::default();
     let report = match headless::run_headless(options, &plan, interrupted, |snapshot| lines.tell(snapshot)).await {
         Ok(report) => report,
-        Err(BenchError::Db(error)) => return Err(error),
-        Err(error) => {
-            note(&format!("rowdeck: {error}"));
-            return Ok(FINDING);
-        }
+        Err(error) => return failed(error),
     };
     if out.json {
         out.json(&report)?;

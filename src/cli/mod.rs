@@ -23,7 +23,7 @@ use clap::Parser;
 use crate::app::terminal::Exit;
 use crate::db::error::DbError;
 use crate::db::target::{Target, environment_names_a_server, process_environment};
-use args::{Cli, Command, Global};
+use args::{Act, Cli, Command, Global};
 use output::Output;
 use signals::Signals;
 
@@ -73,7 +73,7 @@ async fn run(cli: Cli) -> Result<End, DbError> {
     match cli.command {
         None => Ok(End::Console(console(global, cli.policy).await?)),
         Some(Command::Demo(options)) => demo::run(global, out, &options).await,
-        Some(command) => Ok(End::Code(act(global, out, command).await?)),
+        Some(Command::Act(command)) => Ok(End::Code(act(global, out, command).await?)),
     }
 }
 
@@ -101,31 +101,27 @@ async fn open_console(target: Option<Target>, policy: Option<PathBuf>) -> Result
     crate::app::runtime::run(options).await.map_err(|e| DbError::Unexpected(format!("{e:#}")))
 }
 
-async fn act(global: &Global, out: Output, command: Command) -> Ended {
+async fn act(global: &Global, out: Output, command: Act) -> Ended {
     match command {
-        Command::Bench(command) => bench::run(global, out, &command).await,
-        Command::Check { policy } => policy::check(global, out, policy.as_deref()),
-        Command::Sql { policy } => policy::sql(global, out, policy.as_deref()),
-        // Taken by `run`, since it may end as a console does.
-        Command::Demo(_) => Ok(0),
-        Command::Plan { policy } => interruptible(database::plan(global, out, policy.as_deref())).await,
-        Command::Apply { policy, yes } => database::apply(global, out, policy.as_deref(), yes).await,
-        Command::Verify(options) => verify::verify(global, out, &options).await,
-        Command::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
-        Command::Can { ty, id, permission, who } => {
-            interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await
-        }
-        Command::Who { ty, id, permission, limit } => {
+        Act::Bench(command) => bench::run(global, out, &command).await,
+        Act::Check { policy } => policy::check(global, out, policy.as_deref()),
+        Act::Lint { policy } => interruptible(policy::lint(global, out, policy.as_deref())).await,
+        Act::Help { code } => policy::help(out, code.as_deref()),
+        Act::Sql { policy } => policy::sql(global, out, policy.as_deref()),
+        Act::Plan { policy } => interruptible(database::plan(global, out, policy.as_deref())).await,
+        Act::Apply { policy, yes } => database::apply(global, out, policy.as_deref(), yes).await,
+        Act::Verify(options) => verify::verify(global, out, &options).await,
+        Act::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
+        Act::Can { ty, id, permission, who } => interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await,
+        Act::Who { ty, id, permission, limit } => {
             interruptible(ask::who(global, out, &ty, &id, &permission, limit)).await
         }
-        Command::Why { ty, id, permission, who } => {
-            interruptible(ask::why(global, out, &who, &ty, &id, &permission)).await
-        }
-        Command::Perms { ty, id, who } => interruptible(ask::perms(global, out, &who, &ty, &id)).await,
-        Command::List { ty, permission, who, after, limit } => {
+        Act::Why { ty, id, permission, who } => interruptible(ask::why(global, out, &who, &ty, &id, &permission)).await,
+        Act::Perms { ty, id, who } => interruptible(ask::perms(global, out, &who, &ty, &id)).await,
+        Act::List { ty, permission, who, after, limit } => {
             interruptible(ask::list(global, out, &who, &ty, &permission, after, limit)).await
         }
-        Command::Sees { ty, who, after, limit } => interruptible(ask::sees(global, out, &who, &ty, after, limit)).await,
+        Act::Sees { ty, who, after, limit } => interruptible(ask::sees(global, out, &who, &ty, after, limit)).await,
     }
 }
 

@@ -5,16 +5,17 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::args::Global;
-use super::output::Output;
+use super::output::{Output, note};
 use super::{Ended, FINDING, targets};
 use crate::compiler::Compiled;
+use crate::compiler::codes;
 use crate::compiler::diagnostic::{Diagnostic, Severity};
 use crate::compiler::emit::emit;
 use crate::compiler::model::Model;
 use crate::compiler::objects::Emitted;
 use crate::compiler::span::SourceMap;
 use crate::db::error::DbError;
-use crate::db::plan::Policy;
+use crate::db::plan::{Blocker, Policy};
 use crate::policy_file::PolicyFile;
 
 /// The most findings that are shown as text; one mistake may cause many.
@@ -44,6 +45,22 @@ pub struct JsonFinding {
 }
 
 impl JsonFinding {
+    /// Of something in the way of applying. What no line is to blame for has none: its numbers are 0.
+    fn of_blocker(blocker: &Blocker) -> Self {
+        let (line, column) = blocker.place.as_ref().map_or((0, 0), |place| (place.line, place.column));
+        JsonFinding {
+            code: blocker.code.map_or_else(String::new, |code| code.to_string()),
+            severity: "error",
+            file: blocker.place.as_ref().map_or_else(String::new, |place| place.file.clone()),
+            line,
+            column,
+            end_line: line,
+            end_column: column,
+            message: blocker.message.clone(),
+            help: blocker.help.clone(),
+        }
+    }
+
     /// Of a diagnostic in these sources.
     pub fn new(diagnostic: &Diagnostic, sources: &SourceMap) -> Self {
         let (start, end) = sources.places(diagnostic.span);
@@ -79,6 +96,48 @@ pub fn check(_: &Global, out: Output, policy: Option<&Path>) -> Ended {
             counted(model.tests.len(), "test")
         ))?;
     }
+    Ok(0)
+}
+
+/// `rowdeck lint`: lints of the text; where a database is named, also what stands in the way of applying there.
+pub async fn lint(global: &Global, out: Output, policy: Option<&Path>) -> Ended {
+    let file = PolicyFile::read(&targets::policy_path(policy)?)?;
+    let Some(ready) = ready(out, &file)? else { return Ok(FINDING) };
+    let lints = ready.compiled.lints(Some(&ready.emitted));
+    let mut in_the_way = Vec::new();
+    if global.db.is_some() || global.target.is_some() {
+        let session = targets::session(global).await?;
+        in_the_way = crate::db::plan::plan(&session.client, &ready.policy(&file)).await?.blockers;
+    }
+    if out.json {
+        let text = lints.iter().map(|d| JsonFinding::new(d, &ready.compiled.sources));
+        let database = in_the_way.iter().map(JsonFinding::of_blocker);
+        out.json(&text.chain(database).collect::<Vec<_>>())?;
+    } else {
+        show_findings(out, &ready.compiled, &lints)?;
+        for blocker in &in_the_way {
+            let help = blocker.help.as_ref().map_or_else(String::new, |help| format!("\n    {help}"));
+            out.line(&format!("{blocker}{help}"))?;
+        }
+    }
+    let serious = lints.iter().any(|d| d.severity != Severity::Info) || !in_the_way.is_empty();
+    Ok(if serious { FINDING } else { 0 })
+}
+
+/// `rowdeck help`.
+pub fn help(out: Output, code: Option<&str>) -> Ended {
+    let Some(code) = code else {
+        for info in codes::CODES {
+            out.line(&format!("{}  {}", info.name(), info.title))?;
+        }
+        note("rowdeck help CODE explains one; rowdeck --help names the commands");
+        return Ok(0);
+    };
+    let Some(info) = codes::explain(code) else {
+        let shown = crate::text::line(code);
+        return Err(DbError::Usage(format!("there is no code \"{shown}\"; rowdeck help lists them")));
+    };
+    out.line(info.page().trim_end())?;
     Ok(0)
 }
 

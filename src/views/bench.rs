@@ -7,9 +7,8 @@ use ratatui::text::Line;
 use super::widgets::chart::{columns, sparkline};
 use super::widgets::{duration, line, lines, panel};
 use crate::app::model::Model;
-use crate::app::model::bench::State;
+use crate::app::model::bench::{BigMove, Second, Snapshot, State};
 use crate::app::theme::{Role, Theme};
-use crate::bench::live::{BigMove, Second, Snapshot};
 
 /// Draws it.
 pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {

@@ -127,7 +127,7 @@ fn wrong_lines(theme: &Theme, wrong: &Wrong, marked: bool, width: usize) -> Vec<
     };
     let cut = |text: String| crate::text::cut(&text, width);
     vec![
-        line(theme, role, cut(format!("{mark} {} {}  {}", wrong.ty, wrong.id, wrong.what))),
+        line(theme, role, cut(format!("{mark} {} {} in {}: {}", wrong.ty, wrong.id, wrong.graph, wrong.what))),
         line(theme, Role::Error, cut(format!("    stored  {}", ids(&wrong.stored, "not in the index")))),
         line(theme, Role::Ok, cut(format!("    should  {}", ids(&wrong.expected, "not be in the index")))),
     ]

@@ -47,6 +47,28 @@ async fn an_object_the_server_refuses_leaves_everything_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_ring_that_is_there_already_is_named() {
+    let ground = Ground::new().await;
+    let session = ground.session().await;
+    // Through links it is fine.
+    ground.admin.batch_execute("INSERT INTO app.folder_links VALUES (1, 40), (40, 1), (7, 7)").await.unwrap();
+    let draft = ground.draft();
+    draft.apply(&session).await.unwrap();
+    // Through columns it is not; it got there with triggers off.
+    let ring = "SET session_replication_role = replica; UPDATE app.folders SET parent_id = 90 WHERE id = 10;
+                SET session_replication_role = origin";
+    ground.admin.batch_execute(ring).await.unwrap();
+    let node: String =
+        ground.one("SELECT 'authz_int.' || relname FROM pg_class WHERE relname ~ '_node$' ORDER BY 1 LIMIT 1").await;
+    ground.admin.batch_execute(&format!("DROP TABLE {node} CASCADE")).await.unwrap();
+    let before = ground.fingerprint().await;
+    let words = draft.apply(&session).await.unwrap_err().to_string();
+    assert!(words.starts_with("making the index of folder.parent"), "{words}");
+    assert!(words.contains("AZ713: folder ") && words.contains("would be inside itself"), "{words}");
+    assert_eq!(ground.fingerprint().await, before);
+}
+
+#[tokio::test]
 async fn a_second_apply_at_once_is_told_about_the_first() {
     let ground = Ground::new().await;
     let (first, second) = (ground.session().await, ground.session().await);

@@ -7,6 +7,7 @@ use rowdeck::bench::error::BenchError;
 use rowdeck::bench::generate::{Dataset, Shape, Size};
 use rowdeck::bench::headless::{Plan, run_headless};
 use rowdeck::bench::live::{self, Command, Kind, LiveReport, Options, Phase};
+use rowdeck::bench::random::Rng;
 use rowdeck::bench::{self, load};
 use rowdeck::compiler::{self, emit};
 use rowdeck::db::apply::{self, ApplyOptions};
@@ -285,4 +286,56 @@ async fn an_interrupted_run_keeps_what_it_measured_and_says_so() {
     assert_eq!(report.failure.as_deref(), Some("stopped by SIGINT"));
     assert!(report.measured.writes.done > 10);
     assert_eq!(docs.fingerprint().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_closure_baseline_stays_exact() {
+    let docs = Docs::bare().await;
+    let session = docs.session().await;
+    let owner = &session.client;
+    let data = Dataset::grown(Shape { folders: 120, levels: 6, files_per_folder: 0, held: 12, orgs: 2 }, 1);
+    load::load_dataset(owner, &data, &Reporter::silent()).await.unwrap();
+    bench::versus::build_closure(owner).await.unwrap();
+    let mut rng = Rng::new(5);
+    for step in 0..150 {
+        let mut folder = || 1 + rng.below(120);
+        let (a, b, c) = (folder(), folder(), folder());
+        let write = match rng.below(10) {
+            0..2 => format!(
+                "INSERT INTO app.folders (org_id, parent_id, owner_id, name) SELECT 1, id, 1, 'new' FROM app.folders WHERE id = {a}"
+            ),
+            // Columns may form rings here: there is no policy to refuse them.
+            2..5 => {
+                format!("UPDATE app.folders SET parent_id = (SELECT id FROM app.folders WHERE id = {b}) WHERE id = {a}")
+            }
+            5 => format!("UPDATE app.folders SET inherit = NOT inherit WHERE id IN ({a}, {b})"),
+            6..8 => format!(
+                "INSERT INTO app.folder_links SELECT f.id, s.id FROM app.folders f, app.folders s
+                  WHERE f.id IN ({a}, {c}) AND s.id = {b} ON CONFLICT DO NOTHING"
+            ),
+            8 => format!("DELETE FROM app.folder_links WHERE folder_id = {a} OR shown_in = {b}"),
+            _ => format!(
+                "DELETE FROM app.folders WHERE id = {a} AND (SELECT count(*) FROM app.folders WHERE parent_id = {a}) < 3"
+            ),
+        };
+        owner.batch_execute(&write).await.unwrap();
+        let exact: bool =
+            owner.query_one("SELECT closure.edit_exact() AND closure.view_exact()", &[]).await.unwrap().get(0);
+        assert!(exact, "step {step}: {write}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versus_closure_runs_and_judges_by_ratios() {
+    let options = bench::versus::Options { size: Size::Tiny, seed: 1, rounds: 1, step: Duration::from_millis(100) };
+    let report = bench::versus::run(&options, &Reporter::silent()).await.unwrap();
+    assert!(report.complete, "{}", report.text());
+    for one in report.subjects.values() {
+        assert!(one.creates_by_1[0] > 0.0 && one.creates_by_8[0] > 0.0 && one.failed == 0, "{one:?}");
+        assert_eq!(one.big_moves.len(), 2);
+    }
+    assert_eq!(report.subjects["plain"].exact, None);
+    assert_eq!(report.subjects["rowdeck"].exact, Some(true));
+    assert!(report.subjects["closure"].index_bytes > 0);
+    assert!(report.targets.len() >= 5, "{:?}", report.targets);
 }

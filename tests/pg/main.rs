@@ -14,6 +14,7 @@ mod bench;
 mod build;
 mod docs;
 mod measure;
+mod races;
 mod read_plans;
 mod sign_in;
 mod trees;

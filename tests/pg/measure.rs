@@ -94,25 +94,3 @@ async fn measure() {
     writes(&world, top).await;
     world.agree("the measured writes").await;
 }
-
-#[test]
-#[ignore = "TEMP"]
-fn dump() {
-    use rowdeck::compiler::emit::graph::{emit_graph, emit_verify};
-    let model = crate::docs::model();
-    let graphs: Vec<_> =
-        (0..2).map(|g| emit_graph(&model, rowdeck::compiler::model::GraphId(g), 256).unwrap()).collect();
-    let mut out = String::from(crate::docs::SCHEMA);
-    let n = std::env::var("N").unwrap_or("50000".into());
-    out += &TREE.replace("{n}", &n);
-    for o in graphs.iter().flat_map(|g| &g.objects).chain(&emit_verify(&graphs)) {
-        out += &format!("\n{};\n", o.sql);
-    }
-    for g in &graphs {
-        out += &format!(
-            "\nSELECT authz_int.{}_rederive(ARRAY(SELECT id FROM app.folders), '{{}}', false);\nANALYZE;\n",
-            g.tables.name
-        );
-    }
-    std::fs::write("/tmp/index.sql", out).unwrap();
-}

@@ -1,6 +1,6 @@
 //! The Bench screen: the chosen rates, and what is measured while they run.
 
-use crate::bench::live::Snapshot;
+pub use crate::bench::live::{BigMove, Second, Snapshot};
 
 /// The rates of the next run.
 #[derive(Debug, Clone, Copy, PartialEq)]

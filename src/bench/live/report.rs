@@ -58,6 +58,9 @@ pub struct Data {
 pub struct Environment {
     /// CPUs this program may use. The server often shares them.
     pub cpus: usize,
+    /// How many processes wanted a CPU over the last minute, where the system says. Well above what the run itself
+    /// needs, it means that others took part.
+    pub load_average: Option<f64>,
     /// Operating system and architecture of this program.
     pub platform: String,
     /// Whether this program was built with optimizations.
@@ -90,12 +93,17 @@ impl Environment {
         let row = client.query_one("SELECT version()", &[]).await.map_err(doing())?;
         Ok(Environment {
             cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            load_average: load_average(),
             platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             optimized: !cfg!(debug_assertions),
             server: row.try_get(0).map_err(doing())?,
             settings,
         })
     }
+}
+
+fn load_average() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
 impl LiveReport {

@@ -26,7 +26,7 @@ use crate::compiler::ident::QualName;
 #[derive(Debug, Clone)]
 pub struct ApplyOptions {
     /// How long one request for a lock may make others queue behind it. Below `deadlock_timeout` (a second by
-    /// default) it is always we who give way, never a session of the app.
+    /// default) it is we who give way in a deadlock, not a session of the app.
     pub lock_timeout: Duration,
     /// How long to wait for locks in all.
     pub budget: Duration,

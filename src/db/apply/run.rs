@@ -287,6 +287,7 @@ impl Job<'_> {
         let built = build::build(self.client(), graph, self.options.cluster_size, self.reporter)
             .await
             .map_err(|error| self.failure(&what, error, std::slice::from_ref(&graph.table)))?;
+        self.refuse_rings(graph, &what).await?;
         self.client()
             .execute(
                 "INSERT INTO authz_int.graphs (name, title, built_at) VALUES ($1, $2, clock_timestamp())
@@ -295,6 +296,20 @@ impl Job<'_> {
             )
             .await?;
         Ok(built.nodes + built.clusters)
+    }
+
+    /// Rings through link tables are fine; an object that is inside itself through columns alone is refused (AZ713), as
+    /// it would be when written. Whatever is in a ring is among its own ancestors, so that few objects are walked.
+    async fn refuse_rings(&self, graph: &GraphTables, what: &str) -> Result<(), Failure> {
+        let part = |name: &str| QualName::new("authz_int", format!("{}_{name}", graph.name));
+        let sql = format!(
+            "SELECT {}(array_agg(n.id)) FROM {} AS n JOIN {} AS c ON c.id = n.cluster
+             WHERE n.id = ANY (n.local) OR n.id = ANY (c.above) HAVING count(*) > 0",
+            part("ring"),
+            part("node"),
+            part("cluster")
+        );
+        self.statement(what, &sql, std::slice::from_ref(&graph.table)).await
     }
 
     /// Writes the version that is in force from the commit on.

@@ -3,7 +3,8 @@
 -- clusters the objects are in are dissolved and made anew (repair): nothing stored in them is believed.
 --
 -- The planner takes an array of unknown length for ten elements. So for few ids plans are made once, to use indexes; for
--- many they are made for the very arrays.
+-- many they are made for the very arrays, with the page costs of an index that is in memory: else a thousand ids read whole
+-- tables.
 --
 -- 1. Find what changed and which clusters that touches; lock them in id order; find again in a fresh statement, until
 --    nothing new is found. 2. Cut changed objects, with the piece below them in their cluster, off it. 3. Settle the
@@ -12,7 +13,7 @@
 CREATE OR REPLACE FUNCTION {{rederive}}(v_in {{key}}[], v_moved {{key}}[], v_rebuild boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_nestloop = on SET enable_seqscan = off AS $authz$
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_nestloop = on SET enable_seqscan = off SET random_page_cost = 0.1 SET seq_page_cost = 0.1 AS $authz$
 DECLARE
   v_ids {{key}}[];            -- all that may have changed
   v_front {{key}}[];

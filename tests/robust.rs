@@ -214,9 +214,9 @@ fn time_grows_with_the_text_and_no_faster() {
     }
 }
 
-/// In an optimised build: the docs policy, and one of a thousand tables.
+/// How long a keystroke takes, for people: `cargo test --release --test robust keystroke -- --nocapture`.
 #[test]
-fn compiling_is_fast_enough_to_do_at_every_keystroke() {
+fn what_a_keystroke_costs() {
     let mut large = String::from("app role app_user\ntype user = app.users\n");
     for n in 0..1000 {
         large.push_str(&format!(
@@ -226,21 +226,19 @@ fn compiling_is_fast_enough_to_do_at_every_keystroke() {
             n / 2
         ));
     }
-    for (name, text, most) in [("docs", DOCS, 2), ("a thousand tables", large.as_str(), 200)] {
+    for (name, text) in [("docs", DOCS), ("a thousand tables", large.as_str())] {
         // The best of many: the first ones warm the caches, and other programs may have the processor.
         let rounds = if cfg!(debug_assertions) { 2 } else { 100 };
         let best = (0..rounds).map(|_| {
             let started = Instant::now();
             let compiled = compile("p.authz", text);
-            assert!(compiled.model.is_some(), "{:?}", compiled.diagnostics);
+            let model = compiled.model.as_ref().unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+            let emitted = rowdeck::compiler::emit::emit(model).unwrap();
+            assert!(!emitted.objects.is_empty());
             compiled.lints(None);
             highlight(text);
             started.elapsed()
         });
-        let best = best.min().unwrap();
-        println!("{name}: {best:?} for {} KB", text.len() / 1024);
-        if !cfg!(debug_assertions) {
-            assert!(best < Duration::from_millis(most), "{name} took {best:?}");
-        }
+        println!("{name}: {:?} for {} KB", best.min().unwrap(), text.len() / 1024);
     }
 }

@@ -39,6 +39,23 @@ async fn a_role_without_rights_is_told_everything_at_once() {
 }
 
 #[tokio::test]
+async fn only_the_role_that_applied_before_applies_again() {
+    let ground = Ground::new().await;
+    let session = ground.session().await;
+    let mut draft = ground.draft();
+    draft.apply(&session).await.unwrap();
+    let before = ground.fingerprint().await;
+    // Even a superuser: half of the functions would be its own, and could not call the others.
+    let other = Session::open(&ground.database.target("postgres")).await.unwrap();
+    draft.see = "id > 1".to_owned();
+    let plan = draft.plan(&other.client).await;
+    says(&plan, "role \"postgres\" does not own schema authz");
+    assert!(plan.notes.iter().any(|note| note.contains("is a superuser")), "{:#?}", plan.notes);
+    draft.apply(&other).await.unwrap_err();
+    assert_eq!(ground.fingerprint().await, before);
+}
+
+#[tokio::test]
 async fn the_app_role_must_be_bound_by_the_rules() {
     let ground = Ground::new().await;
     let session = ground.session().await;

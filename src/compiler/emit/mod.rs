@@ -21,7 +21,7 @@ mod views;
 mod who;
 mod why;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use sha2::{Digest, Sha256};
 
@@ -131,6 +131,7 @@ type Followed = (TypeId, RelId, Vec<(TypeId, Target)>);
 /// Every such relation, once for each thing asked for.
 fn followed(model: &Model) -> Vec<Followed> {
     let mut found = Vec::new();
+    let mut seen = HashSet::new();
     let mut collect = |ty: TypeId, expr: &Expr| {
         let mut stack = vec![expr];
         while let Some(next) = stack.pop() {
@@ -139,7 +140,7 @@ fn followed(model: &Model) -> Vec<Followed> {
                 Expr::Not(inner) => stack.push(inner),
                 Expr::Follow { relation, targets, .. } => {
                     let entry = (ty, *relation, targets.clone());
-                    if !found.contains(&entry) {
+                    if seen.insert(entry.clone()) {
                         found.push(entry);
                     }
                 }
@@ -180,7 +181,7 @@ fn grants(policy: &Policy<'_>, made: &Made) -> Vec<Object> {
         statements.push(("functions", format!("GRANT EXECUTE ON FUNCTION {} TO {role}", functions.join(", "))));
     }
     if !made.views.is_empty() {
-        let views: Vec<&str> = made.views.iter().map(|view| view.name.as_str()).collect();
+        let views: Vec<&str> = made.views.keys().map(String::as_str).collect();
         statements.push(("views", format!("GRANT SELECT ON {} TO {role}", views.join(", "))));
     }
     statements

@@ -40,7 +40,7 @@ impl Policy<'_> {
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
         let check = self.check(&mut scope, &found.expr)?;
         let query = format!("SELECT this.{key} AS id FROM {} AS this WHERE {check}{counts}", def.table);
-        made.views.push(View::new(&names::view(def, &found.name), query, scope));
+        made.view(View::new(&names::view(def, &found.name), query, scope));
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let check = self.check(&mut scope, &found.expr)?;
         let query = format!("SELECT this.{key} FROM {} AS this WHERE {check}{counts}", def.table);
@@ -70,7 +70,7 @@ impl Policy<'_> {
             first_rows = self.options.first_rows,
             probes = probes.join("\n    OR ")
         );
-        made.views.push(View::new(&names::view(def, &found.name), query, scope).over(graph));
+        made.view(View::new(&names::view(def, &found.name), query, scope).over(graph));
         Ok(())
     }
 

@@ -137,7 +137,7 @@ impl Policy<'_> {
         let def = self.ty(ty)?;
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
         let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
-        made.views.push(View::new(&names::view(def, part), rows.join("\nUNION ALL\n"), scope));
+        made.view(View::new(&names::view(def, part), rows.join("\nUNION ALL\n"), scope));
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
         self.set_function(ty, part, &scope, &rows.join("\nUNION ALL\n"), made)
@@ -225,7 +225,7 @@ impl Policy<'_> {
         if made.has(&view_name) {
             return Ok(());
         }
-        made.views.push(View::new(&view_name, view.join("\nUNION ALL\n"), probing));
+        made.view(View::new(&view_name, view.join("\nUNION ALL\n"), probing));
         self.set_function(ty, &format!("{}__{target}", found.name), &setting, &set.join("\nUNION ALL\n"), made)
     }
 

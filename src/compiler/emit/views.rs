@@ -38,8 +38,8 @@ impl View {
 /// Everything generated so far.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// Views, in no order.
-    pub views: Vec<View>,
+    /// Views by name.
+    pub views: BTreeMap<String, View>,
     /// Functions, in the order made.
     pub functions: Vec<Object>,
     /// Functions the app role may call.
@@ -62,27 +62,29 @@ impl Made {
         });
     }
 
-    /// Whether a view of this name was made.
-    pub fn has(&self, name: &str) -> bool {
-        self.views.iter().any(|view| view.name == name)
+    /// Adds a view.
+    pub fn view(&mut self, view: View) {
+        self.views.insert(view.name.clone(), view);
     }
 
-    fn by_name(&self) -> BTreeMap<&str, &View> {
-        self.views.iter().map(|view| (view.name.as_str(), view)).collect()
+    /// Whether a view of this name was made.
+    pub fn has(&self, name: &str) -> bool {
+        self.views.contains_key(name)
     }
 
     /// The views in an order in which each one's views come before it.
     pub fn ordered_views(&self) -> Result<Vec<&View>, Diagnostic> {
-        let by_name = self.by_name();
         let mut done: BTreeSet<&str> = BTreeSet::new();
         let mut order = Vec::with_capacity(self.views.len());
-        let mut waiting: Vec<&View> = self.views.iter().collect();
+        let mut waiting: Vec<&View> = self.views.values().collect();
         while !waiting.is_empty() {
             let before = waiting.len();
             let mut later = Vec::new();
             for view in waiting {
-                let ready =
-                    view.reads.iter().all(|read| done.contains(read.as_str()) || !by_name.contains_key(read.as_str()));
+                let ready = view
+                    .reads
+                    .iter()
+                    .all(|read| done.contains(read.as_str()) || !self.views.contains_key(read.as_str()));
                 if ready {
                     done.insert(&view.name);
                     order.push(view);
@@ -105,7 +107,6 @@ impl Made {
     /// The views PostgreSQL expands for a query that names `reads`: each as often as it is named, with the views inside
     /// it, outermost first. Stops at `most`, so that a policy that multiplies cannot exhaust memory here.
     pub fn expanded(&self, reads: &[String], most: usize) -> Vec<String> {
-        let by_name = self.by_name();
         let mut all = Vec::new();
         let mut stack: Vec<&str> = reads.iter().rev().map(String::as_str).collect();
         while let Some(next) = stack.pop() {
@@ -113,7 +114,7 @@ impl Made {
                 break;
             }
             all.push(next.to_owned());
-            if let Some(view) = by_name.get(next) {
+            if let Some(view) = self.views.get(next) {
                 stack.extend(view.reads.iter().rev().map(String::as_str));
             }
         }
@@ -122,12 +123,11 @@ impl Made {
 
     /// The graphs whose nodes are looked up by a query that names `reads`.
     pub fn graphs(&self, reads: &[String]) -> BTreeSet<GraphId> {
-        let by_name = self.by_name();
         let mut graphs = BTreeSet::new();
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut stack: Vec<&str> = reads.iter().map(String::as_str).collect();
         while let Some(next) = stack.pop() {
-            if let Some(view) = by_name.get(next)
+            if let Some(view) = self.views.get(next)
                 && seen.insert(next)
             {
                 graphs.extend(view.graph);

@@ -79,7 +79,8 @@ SELECT current_user::text, current_database()::text,
        has_database_privilege(current_database(), 'CREATE'),
        (SELECT string_agg(n.nspname || ' (of ' || pg_get_userbyid(n.nspowner) || ')', ', ' ORDER BY n.nspname)
         FROM pg_catalog.pg_namespace n
-        WHERE n.nspname IN ('authz', 'authz_gen', 'authz_int') AND NOT pg_has_role(n.nspowner, 'USAGE'))";
+        WHERE n.nspname IN ('authz', 'authz_gen', 'authz_int') AND pg_get_userbyid(n.nspowner) <> current_user),
+       (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)";
 
 async fn rights(client: &Client, found: &mut Found) -> Result<(), DbError> {
     let row = client.query_one(RIGHTS, &[]).await?;
@@ -93,11 +94,19 @@ async fn rights(client: &Client, found: &mut Found) -> Result<(), DbError> {
             )),
         );
     }
+    // Being a member of the owner, or a superuser, is not enough: what is made now would belong to another role than
+    // what is kept, and the functions of the one could not call those of the other.
     if let Some(schemas) = row.try_get::<_, Option<String>>(3)? {
         found.blockers.push(
             Blocker::new(format!("role \"{role}\" does not own schema {schemas}"))
-                .help("apply as the role that applied before"),
+                .help("apply as the role that applied before; PGOPTIONS='-c role=NAME' switches to it"),
         );
+    }
+    if row.try_get::<_, Option<bool>>(4)? == Some(true) {
+        found.notes.push(format!(
+            "role \"{role}\" is a superuser, and the functions of the policy will run with its rights; \
+             apply as a role that owns the tables and no more"
+        ));
     }
     Ok(())
 }

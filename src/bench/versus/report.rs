@@ -163,9 +163,12 @@ fn targets(plain: &Measured, closure: &Measured, rowdeck: &Measured) -> BTreeMap
     ] {
         targets.insert(name, least(ratio(median(ours), median(theirs)), 1.0 / 3.0));
     }
-    if let Some(p99) = rowdeck.beside.p99.or(rowdeck.beside.max) {
-        targets.insert("creates beside big moves, p99 ms", most(p99, 50.0));
-    }
+    // Under 100 samples there is no 99th percentile; then the slowest is judged, and called that.
+    match (rowdeck.beside.p99, rowdeck.beside.max) {
+        (Some(p99), _) => targets.insert("creates beside big moves, p99 ms", most(p99, 50.0)),
+        (None, Some(max)) => targets.insert("creates beside big moves, max ms", most(max, 50.0)),
+        (None, None) => None,
+    };
     targets
 }
 

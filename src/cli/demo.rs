@@ -76,7 +76,9 @@ pub(super) async fn run(global: &Global, out: Output, options: &DemoOptions) -> 
     };
     drop(signals);
     // From here on the console takes the signals, and comes back.
-    let ended = super::open_console(Some(server.target(OWNER, DATABASE)), Some(folder.join("docs.authz"))).await;
+    let mut target = server.target(OWNER, DATABASE);
+    target.name = Some("demo".to_owned());
+    let ended = super::open_console(Some(target), Some(folder.join("docs.authz"))).await;
     finish(&mut server, options).await?;
     Ok(End::Console(ended?))
 }

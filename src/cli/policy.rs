@@ -127,7 +127,7 @@ pub async fn lint(global: &Global, out: Output, policy: Option<&Path>) -> Ended 
 /// `rowdeck help`.
 pub fn help(out: Output, code: Option<&str>) -> Ended {
     let Some(code) = code else {
-        for info in codes::CODES {
+        for info in codes::codes() {
             out.line(&format!("{}  {}", info.name(), info.title))?;
         }
         note("rowdeck help CODE explains one; rowdeck --help names the commands");

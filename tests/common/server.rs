@@ -140,6 +140,8 @@ impl Server {
             .args(["watchdog", &pid])
             .arg(&dir)
             .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()
             .expect("watchdog");
         watchdog.stdin.as_mut().expect("pipe").flush().expect("pipe");

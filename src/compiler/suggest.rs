@@ -4,15 +4,19 @@
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // Distances cost the product of the lengths, so names nobody would type are not compared.
     const LONGEST: usize = 100;
+    // And among thousands of names of the right length, the first will do.
+    const MOST_COMPARED: usize = 500;
     if name.len() > LONGEST {
         return None;
     }
-    let most = (name.chars().count() / 3).max(1);
+    let letters = name.chars().count();
+    let most = (letters / 3).max(1);
     let wanted = name.to_lowercase();
     candidates
         .into_iter()
         // Each letter too many or too few is one step; this spares most of the candidates the full comparison.
-        .filter(|candidate| candidate.len() <= LONGEST && candidate.len().abs_diff(name.len()) <= most * 4)
+        .filter(|candidate| candidate.len() <= LONGEST && candidate.chars().count().abs_diff(letters) <= most)
+        .take(MOST_COMPARED)
         .map(|candidate| (strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)

@@ -45,7 +45,7 @@ fn rules_keep_their_commands() {
     let model = docs().model.unwrap();
     let rules = &model.rules[0].rules;
     assert_eq!(rules.len(), 6);
-    assert!(matches!(&rules[3].command, Command::UpdateBefore(columns) if columns.len() == 2));
+    assert!(matches!(&rules[3].command, Command::UpdateBefore(columns) if columns.len() == 3));
     assert!(matches!(&rules[4].command, Command::UpdateAfter(columns) if columns.is_empty()));
 }
 

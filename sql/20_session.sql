@@ -1,6 +1,6 @@
 -- Who is signed in: a record in the setting authz.session, sealed with HMAC-SHA256 (RFC 2104) under a key that only
 -- the owner can read. The record is `SEAL TIME|TYPE|ID`: 64 hex digits of seal, then the transaction's timestamp, so a
--- record taken from one transaction is worth nothing in the next. A parallel worker shares the timestamp and the
+-- record taken from one transaction is worth nothing in a later message's. A parallel worker shares the timestamp and the
 -- setting, so the check is PARALLEL SAFE.
 
 -- The two padded keys of HMAC, worked out once: sealing is then two hashes.

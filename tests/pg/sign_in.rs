@@ -137,6 +137,56 @@ async fn tables_and_functions_of_its_own_stand_in_nobodys_way() {
     app.batch_execute("ROLLBACK").await.unwrap();
 }
 
+/// A function of the caller's in WHERE, cheaper than any condition of ours, over every view the role may read, with
+/// and without index scans: it meets the caller's own ids and no others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leaky_function_meets_only_what_a_view_shows() {
+    let (database, owner, app) = ground().await;
+    owner
+        .batch_execute(&format!(
+            "GRANT TEMPORARY ON DATABASE {} TO app_user;
+             INSERT INTO app.teams VALUES (7, 1, 'x') ON CONFLICT DO NOTHING; INSERT INTO app.team_members VALUES (2, 2), (1, 1);
+             INSERT INTO app.team_teams VALUES (3, 2); INSERT INTO app.folder_teams VALUES (2, 2), (1, 1);
+             INSERT INTO app.org_admins VALUES (2, 2);
+             BEGIN; SELECT authz.act_as('user', 2); SELECT authz.share('folder', 2, 'viewer', 'user', 3);
+             SELECT authz.share('folder', 2, 'editor', 'user', 3); SELECT authz.share('folder', 2, 'viewer', 'team', 2, 'member');
+             SELECT authz.share('file', 2, 'viewer', 'user', 3); SELECT authz.share('file', 2, 'viewer', 'team', 2, 'member'); COMMIT",
+            database.name
+        ))
+        .await
+        .unwrap();
+    let views = owner
+        .query("SELECT c.oid::regclass::text FROM pg_class c WHERE relnamespace = 'authz_gen'::regnamespace AND relkind = 'v'
+                AND has_table_privilege('app_user', c.oid, 'SELECT') ORDER BY 1", &[])
+        .await
+        .unwrap();
+    assert!(views.len() > 8);
+    app.batch_execute(
+        "CREATE TEMP TABLE seen (id bigint);
+         CREATE FUNCTION pg_temp.leak(bigint) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS
+           $$ BEGIN INSERT INTO pg_temp.seen VALUES ($1); RETURN true; END $$;",
+    )
+    .await
+    .unwrap();
+    for scans in ["on", "off"] {
+        for view in &views {
+            let view: String = view.get(0);
+            app.batch_execute(&format!(
+                "BEGIN; SET LOCAL enable_indexscan = {scans}; SET LOCAL enable_bitmapscan = {scans};
+                 SET LOCAL enable_indexonlyscan = {scans}; TRUNCATE pg_temp.seen; SELECT authz.act_as('user', 1);
+                 SELECT * FROM {view} v WHERE pg_temp.leak(v.id)"
+            ))
+            .await
+            .unwrap();
+            let sql =
+                format!("SELECT count(*) FROM (SELECT id FROM pg_temp.seen EXCEPT SELECT v.id FROM {view} v) hidden");
+            let hidden: i64 = app.query_one(&sql, &[]).await.unwrap().get(0);
+            assert_eq!(hidden, 0, "{view} with index scans {scans}");
+            app.batch_execute("ROLLBACK").await.unwrap();
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_name_the_rule_and_no_row() {
     let (_database, _owner, app) = ground().await;

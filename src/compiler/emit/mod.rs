@@ -181,7 +181,7 @@ fn grants(policy: &Policy<'_>, made: &Made) -> Vec<Object> {
         statements.push(("functions", format!("GRANT EXECUTE ON FUNCTION {} TO {role}", functions.join(", "))));
     }
     if !made.views.is_empty() {
-        let views: Vec<&str> = made.views.keys().map(String::as_str).collect();
+        let views: Vec<&str> = made.views.values().filter(|v| v.readable).map(|v| v.name.as_str()).collect();
         statements.push(("views", format!("GRANT SELECT ON {} TO {role}", views.join(", "))));
     }
     statements

@@ -25,6 +25,12 @@ pub fn view(ty: &TypeDef, name: &str) -> String {
     generated(GEN, &[&ty.name, name])
 }
 
+/// A numbered part of a generated view.
+pub fn part(view: &str, at: usize) -> String {
+    let (schema, name) = view.split_once('.').unwrap_or((GEN, view));
+    generated(schema, &[name.trim_matches('"'), &at.to_string()])
+}
+
 /// The view of ids from which a relation, followed, finds `target`.
 pub fn followed(ty: &TypeDef, relation: &str, target: &str) -> String {
     generated(GEN, &[&ty.name, relation, target])

@@ -6,7 +6,7 @@ use crate::compiler::model::{Place, RelId, Source, Subject, Target, TypeId};
 use super::check::{on_row, one};
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built, owner_function};
 use super::names::{self, ShareSubject};
-use super::views::{Made, View};
+use super::views::Made;
 
 /// A share that counts now: started and not expired, as the clock stands at the statement's start.
 pub fn live(share: &str) -> String {
@@ -137,7 +137,8 @@ impl Policy<'_> {
         let def = self.ty(ty)?;
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
         let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
-        made.view(View::new(&names::view(def, part), rows.join("\nUNION ALL\n"), scope));
+        // Such a row names no view, so its parts have nothing of the scope to divide.
+        made.union_view(&names::view(def, part), rows.into_iter().map(|row| (row, scope.clone())).collect());
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
         self.set_function(ty, part, &scope, &rows.join("\nUNION ALL\n"), made)
@@ -206,7 +207,6 @@ impl Policy<'_> {
         let mut name = None;
         let mut view = Vec::new();
         let mut set = Vec::new();
-        let mut probing = Scope::new(ty, "this", Asker::Statement, Form::Probe);
         let mut setting = Scope::new(ty, "this", Asker::Variables, Form::Set);
         for source in found.sources.iter().filter(|s| matches!(s.place, Place::Table { .. })) {
             let Subject::Type(reached) = source.subject else { continue };
@@ -215,17 +215,19 @@ impl Policy<'_> {
             let value = rows.subject.unwrap_or_default();
             let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
             name = Some(self.target_name(reached, *target)?);
-            for (scope, texts) in [(&mut probing, &mut view), (&mut setting, &mut set)] {
-                let reached = self.reached(scope, reached, *target, &value)?;
-                texts.push(format!("SELECT {} AS id FROM {} WHERE {reached}{condition}", rows.object, rows.from));
-            }
+            let query =
+                |reached: &str| format!("SELECT {} AS id FROM {} WHERE {reached}{condition}", rows.object, rows.from);
+            let mut probing = Scope::new(ty, "this", Asker::Statement, Form::Probe);
+            let probe = query(&self.reached(&mut probing, reached, *target, &value)?);
+            view.push((probe, probing));
+            set.push(query(&self.reached(&mut setting, reached, *target, &value)?));
         }
         let Some(target) = name else { return Ok(()) };
         let view_name = names::followed(def, &found.name, target);
         if made.has(&view_name) {
             return Ok(());
         }
-        made.view(View::new(&view_name, view.join("\nUNION ALL\n"), probing));
+        made.union_view(&view_name, view);
         self.set_function(ty, &format!("{}__{target}", found.name), &setting, &set.join("\nUNION ALL\n"), made)
     }
 

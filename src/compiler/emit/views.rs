@@ -20,12 +20,14 @@ pub struct View {
     pub reads: Vec<String>,
     /// The graph whose nodes its own query looks up.
     pub graph: Option<GraphId>,
+    /// Whether the app role may read it; a part of another view is for that view alone.
+    pub readable: bool,
 }
 
 impl View {
     /// A view whose query was written in `scope`.
     pub fn new(name: &str, query: String, scope: Scope) -> Self {
-        View { name: name.to_owned(), query, reads: scope.views, graph: None }
+        View { name: name.to_owned(), query, reads: scope.views, graph: None, readable: true }
     }
 
     /// The same, looking up nodes of a graph.
@@ -65,6 +67,29 @@ impl Made {
     /// Adds a view.
     pub fn view(&mut self, view: View) {
         self.views.insert(view.name.clone(), view);
+    }
+
+    /// Adds a view of all that `parts` select, each a query on `id` and the scope it was written in.
+    ///
+    /// PostgreSQL flattens a UNION ALL into the query around it, security barrier or not, and a function of the caller's
+    /// then meets rows that a part's own condition hides. So each part stands behind a barrier of its own.
+    pub fn union_view(&mut self, name: &str, parts: Vec<(String, Scope)>) {
+        let mut parts = parts;
+        if parts.len() == 1
+            && let Some((query, scope)) = parts.pop()
+        {
+            return self.view(View::new(name, query, scope));
+        }
+        let mut arms = Vec::new();
+        let mut reads = Vec::new();
+        for (at, (query, scope)) in parts.into_iter().enumerate() {
+            let part = super::names::part(name, at);
+            arms.push(format!("SELECT a.id FROM {part} a"));
+            reads.push(part.clone());
+            self.view(View { readable: false, ..View::new(&part, query, scope) });
+        }
+        let query = arms.join("\nUNION ALL\n");
+        self.view(View { name: name.to_owned(), query, reads, graph: None, readable: true });
     }
 
     /// Whether a view of this name was made.

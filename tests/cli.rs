@@ -95,6 +95,19 @@ fn without_a_server_there_is_one_sentence() {
 }
 
 #[test]
+fn tests_refuse_production_without_a_look_at_it() {
+    let folder = folder();
+    let toml =
+        "policy = \"docs.authz\"\n[targets.live]\nurl = \"postgresql://ann@127.0.0.1:1/docs\"\nproduction = true\n";
+    std::fs::write(folder.path().join("rowdeck.toml"), toml).unwrap();
+    std::fs::write(folder.path().join("docs.authz"), GOOD).unwrap();
+    let run = rowdeck(folder.path(), &["--target", "live", "test"]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    let said = "rowdeck: ann@127.0.0.1:1/docs is marked as production; tests write rows and refuse\n";
+    assert_eq!(run.err, said);
+}
+
+#[test]
 fn a_password_in_the_arguments_is_warned_about_and_never_shown() {
     let folder = folder();
     let run = rowdeck(folder.path(), &["--db", "postgresql://ann:hunter2@127.0.0.1:1/docs", "who", "doc", "1", "view"]);

@@ -151,6 +151,10 @@ fn asking(demo: &Demo) {
     assert!(first.out.lines().count() == 1 && first.err.contains(&format!("--after '{}'", ids[0])), "{}", first.err);
     let unknown = demo.ask("rowdeck_owner", &["can", "folder", "2", "vew", "--as", "user:1"]);
     assert!(unknown.code == 2 && unknown.err.contains("share, edit, view"), "{}", unknown.err);
+    let none = demo.ask("rowdeck_owner", &["who", "folder", "999999999", "view"]);
+    assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (1, "", "there is no folder 999999999\n"));
+    let none = demo.ask("rowdeck_owner", &["why", "folder", "2", "view", "--as", "user:999999999"]);
+    assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (1, "", "there is no user 999999999\n"));
 }
 
 fn a_stale_row_is_named_and_mended(demo: &Demo) {
@@ -197,6 +201,12 @@ fn roles_that_may_not(demo: &Demo) {
         assert!(run.code == 1 && run.err.lines().last().unwrap().starts_with("rowdeck: "), "{role}: {}", run.err);
     }
     assert_eq!(demo.ask("rowdeck_owner", &["plan", "--json", &changed]).out, before);
+    // What is in force already needs nothing that this role lacks.
+    let in_force = demo.outer.path().join("in_force.authz");
+    let policy = demo.policy("can share = owner or org.admin", "can share = owner");
+    std::fs::rename(policy, &in_force).unwrap();
+    let same = demo.ask("rowdeck_ro", &["apply", "--yes", in_force.to_str().unwrap()]);
+    assert!(same.code == 0 && same.out.starts_with("unchanged") && same.err.is_empty(), "{}{}", same.out, same.err);
     let reader = demo.ask("rowdeck_ro", &["can", "folder", "2", "view", "--as", "user:1"]);
     assert!(reader.err.is_empty(), "{}", reader.err);
     let app = demo.ask("app_user", &["can", "folder", "2", "view", "--as", "user:1"]);

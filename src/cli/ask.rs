@@ -34,7 +34,11 @@ pub async fn can(global: &Global, out: Output, who: &As, ty: &str, id: &str, per
 pub async fn who(global: &Global, out: Output, ty: &str, id: &str, permission: &str, limit: u32) -> Ended {
     let session = targets::session(global).await?;
     let model = model_in_force(&session).await?;
-    let page = Inspector::new(&session.client, &model).who(ty, id, permission, limit).await?;
+    let inspector = Inspector::new(&session.client, &model);
+    let page = inspector.who(ty, id, permission, limit).await?;
+    if page.rows.is_empty() && inspector.is_missing(ty, id).await? {
+        note_missing(ty, id);
+    }
     for row in &page.rows {
         if out.json {
             out.json(row)?;
@@ -53,7 +57,17 @@ pub async fn why(global: &Global, out: Output, who: &As, ty: &str, id: &str, per
     let principal = Principal::parse(&who.principal)?;
     let session = targets::session(global).await?;
     let model = model_in_force(&session).await?;
-    let why = Inspector::new(&session.client, &model).why(&principal, ty, id, permission).await?;
+    let inspector = Inspector::new(&session.client, &model);
+    let why = inspector.why(&principal, ty, id, permission).await?;
+    if let Principal::Of { ty, id } = &principal
+        && inspector.is_missing(ty, id).await?
+    {
+        note_missing(ty, id);
+        // What everybody may do is still so; what a made-up id lacks is of no use.
+        if !why.allowed && !out.json {
+            return Ok(FINDING);
+        }
+    }
     if out.json {
         out.json(&why)?;
     } else {
@@ -62,6 +76,11 @@ pub async fn why(global: &Global, out: Output, who: &As, ty: &str, id: &str, per
         }
     }
     Ok(if why.allowed { 0 } else { FINDING })
+}
+
+/// Says that what was asked about does not exist.
+fn note_missing(ty: &str, id: &str) {
+    note(&format!("there is no {} {}", crate::text::line(ty), crate::text::line(id)));
 }
 
 /// A thing and, set apart by a tab, its name.

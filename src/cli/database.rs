@@ -137,7 +137,9 @@ pub async fn test(global: &Global, out: Output, given: Option<&Path>) -> Ended {
         policy::show_findings(out, &compiled, &compiled.diagnostics)?;
         return Ok(FINDING);
     };
-    let session = targets::session(global).await?;
+    let target = targets::target(global)?;
+    policy_tests::refuse_production(&target)?;
+    let session = Session::open(&target).await?;
     let (reporter, shown) = output::show_progress();
     let report = policy_tests::run(&session, model, &compiled.sources, &reporter).await;
     drop(reporter);

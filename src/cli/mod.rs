@@ -92,7 +92,12 @@ async fn console(global: &Global, policy: Option<PathBuf>) -> Result<Exit, DbErr
     let given = global.db.is_some() || global.target.is_some() || !config.targets.is_empty();
     let target =
         if given || environment_names_a_server(&process_environment) { Some(targets::target(global)?) } else { None };
-    open_console(target, policy.or_else(|| config.policy_path())).await
+    let policy = match policy {
+        Some(path) => Some(path),
+        // The demo's own policy is in force there, not that of the project one happens to stand in.
+        None => targets::demo_policy(global, &config)?.or_else(|| config.policy_path()),
+    };
+    open_console(target, policy).await
 }
 
 /// Draws the console until it is left.

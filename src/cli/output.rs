@@ -1,5 +1,6 @@
 //! Results on stdout, progress on stderr, as text or as JSON.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -57,15 +58,42 @@ pub fn show_progress() -> (Reporter, tokio::task::JoinHandle<()>) {
 }
 
 async fn print_progress(mut receiver: Receiver<Progress>) {
-    let mut last: Option<Instant> = None;
+    let mut lines = Lines::default();
     while let Some(progress) = receiver.recv().await {
-        // A line a second is enough of batches and waits; phases and notes all count.
-        let frequent = matches!(progress, Progress::Batch { .. } | Progress::Waiting { .. });
-        if frequent && last.is_some_and(|last| last.elapsed() < Duration::from_secs(1)) {
-            continue;
+        if let Some(words) = lines.next(&progress, Instant::now()) {
+            note(&words);
         }
-        last = Some(Instant::now());
-        note(&progress_words(&progress));
+    }
+}
+
+/// Which progress is worth a line: notes all are, phases once, batches and waits once a second.
+#[derive(Default)]
+struct Lines {
+    last: Option<Instant>,
+    last_wait: Option<Instant>,
+    /// Phases shown so far. After a wait for a lock the work starts over and comes through them again.
+    phases: HashSet<String>,
+}
+
+impl Lines {
+    fn next(&mut self, progress: &Progress, now: Instant) -> Option<String> {
+        let recent = |last: Option<Instant>| last.is_some_and(|last| now.duration_since(last) < Duration::from_secs(1));
+        let words = progress_words(progress);
+        match progress {
+            Progress::Batch { .. } if recent(self.last) => return None,
+            // Who is in the way must be seen at once, whatever else was shown just now.
+            Progress::Waiting { .. } if recent(self.last_wait) => return None,
+            Progress::Waiting { .. } => self.last_wait = Some(now),
+            Progress::Phase { .. } => {
+                let is_new = self.phases.insert(words.clone());
+                if !is_new && self.last_wait.is_some() {
+                    return None;
+                }
+            }
+            Progress::Batch { .. } | Progress::Note { .. } => {}
+        }
+        self.last = Some(now);
+        Some(words)
     }
 }
 
@@ -81,6 +109,9 @@ fn progress_words(progress: &Progress) -> String {
             let of = rows_of.map_or_else(String::new, |of| format!(" of {}", text::count(of)));
             let left = left.map_or_else(String::new, |left| format!(", {} left", duration(left)));
             format!("      {batches}: {}{of}, {}/s{left}", text::count(*rows), text::count(rate.max(0.0) as u64))
+        }
+        Progress::Waiting { seconds, blockers } if blockers.is_empty() => {
+            format!("      waiting for {} for a lock that was let go of meanwhile", duration(*seconds))
         }
         Progress::Waiting { seconds, blockers } => {
             format!("      waiting for {} for: {}", duration(*seconds), blockers.join("; "))
@@ -116,5 +147,18 @@ mod tests {
         assert_eq!(progress_words(&batch), "      batch 3: 1,000 of 5,000, 250/s, 16 s left");
         let phase = Progress::Phase { number: 1, of: 4, title: "tables".into(), locks: "none".into() };
         assert_eq!(progress_words(&phase), "[1/4] tables");
+    }
+
+    #[test]
+    fn who_is_in_the_way_is_seen_at_once_and_phases_are_not_repeated() {
+        let phase = Progress::Phase { number: 1, of: 4, title: "tables".into(), locks: "none".into() };
+        let wait = |seconds| Progress::Waiting { seconds, blockers: vec!["pid 7".into()] };
+        let (mut lines, start) = (Lines::default(), Instant::now());
+        let at = |ms| start + Duration::from_millis(ms);
+        assert_eq!(lines.next(&phase, at(0)).as_deref(), Some("[1/4] tables"));
+        assert_eq!(lines.next(&wait(0.5), at(500)).as_deref(), Some("      waiting for 0.5 s for: pid 7"));
+        assert_eq!((lines.next(&phase, at(600)), lines.next(&wait(1.1), at(1100))), (None, None));
+        assert_eq!(lines.next(&phase, at(1200)), None);
+        assert_eq!(lines.next(&wait(1.7), at(1700)).as_deref(), Some("      waiting for 1.7 s for: pid 7"));
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn policy_path(given: Option<&Path>) -> Result<PathBuf, DbError> {
 pub(super) fn target(global: &Global) -> Result<Target, DbError> {
     let config = config()?;
     match global.target.as_deref() {
-        Some("demo") if !config.targets.contains_key("demo") => demo_target(),
+        Some("demo") if names_the_demo(global, &config) => Ok(running_demo()?.target),
         name => config.target(global.db.as_deref(), name, &process_environment),
     }
 }
@@ -40,8 +40,27 @@ pub(super) async fn session(global: &Global) -> Result<Session, DbError> {
     Session::open(&target(global)?).await
 }
 
+/// A target called `demo` in rowdeck.toml comes before the demo's own server.
+fn names_the_demo(global: &Global, config: &Config) -> bool {
+    global.target.as_deref() == Some("demo") && !config.targets.contains_key("demo")
+}
+
+/// The policy's file in the folder of the demo that the target means; `None` when it means another database.
+pub(super) fn demo_policy(global: &Global, config: &Config) -> Result<Option<PathBuf>, DbError> {
+    if !names_the_demo(global, config) {
+        return Ok(None);
+    }
+    Ok(Some(running_demo()?.policy).filter(|path| path.exists()))
+}
+
+/// A demo whose server runs.
+struct Demo {
+    target: Target,
+    policy: PathBuf,
+}
+
 /// The demo's server, when one runs: the one of the size that was started last.
-fn demo_target() -> Result<Target, DbError> {
+fn running_demo() -> Result<Demo, DbError> {
     let folder = embedded::default_folder()?;
     let mut newest = None;
     for size in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -49,11 +68,11 @@ fn demo_target() -> Result<Target, DbError> {
             let PidFile::Running(server) = embedded::read_pid_file(&data.path()) else { continue };
             let since = std::fs::metadata(data.path().join("postmaster.pid")).and_then(|m| m.modified()).ok();
             if newest.as_ref().is_none_or(|(best, _)| *best < since) {
-                newest = Some((since, server));
+                newest = Some((since, (server, size.path().join("docs.authz"))));
             }
         }
     }
-    let Some((_, server)) = newest else {
+    let Some((_, (server, policy))) = newest else {
         return Err(DbError::Usage(format!(
             "no demo server runs (looked in {}); start one with: rowdeck demo, or rowdeck demo --headless --keep",
             folder.display()
@@ -62,7 +81,7 @@ fn demo_target() -> Result<Target, DbError> {
     let mut target =
         Target::socket(server.socket_folder, server.port, crate::db::demo::OWNER, crate::db::demo::DATABASE);
     target.name = Some("demo".to_owned());
-    Ok(target)
+    Ok(Demo { target, policy })
 }
 
 /// Other users of the machine can read our arguments.

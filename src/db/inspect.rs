@@ -189,6 +189,22 @@ impl<'a> Inspector<'a> {
         row.map(|row| Ok(Named { ty: ty.to_owned(), id: row.try_get(0)?, label: row.try_get(1)? })).transpose()
     }
 
+    /// True when there certainly is no such row. A session that may not read all rows of the table cannot tell.
+    pub async fn is_missing(&self, ty: &str, id: &str) -> Result<bool, DbError> {
+        let table = &self.type_named(ty)?.table;
+        let reads_all = self
+            .client
+            .query_opt(
+                "SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                 WHERE n.nspname = $1 AND c.relname = $2 AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+                   AND pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid)",
+                &[&table.schema.as_str(), &table.name.as_str()],
+            )
+            .await?
+            .is_some();
+        Ok(reads_all && self.object(ty, id).await?.is_none())
+    }
+
     async fn rows(
         &self,
         def: &TypeDef,

@@ -1,7 +1,7 @@
 //! Runs the tests a policy brings, on the server, through the rules in force.
 //!
 //! A named test brings its own rows: it runs in a transaction that is always rolled back, and only where the database is
-//! marked a development database, since its statements may fire triggers, take locks and use up sequence numbers.
+//! marked a development database and the target is not marked as production, since its statements may fire triggers, take locks and use up sequence numbers.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -16,6 +16,7 @@ use super::catalog;
 use super::connect::Session;
 use super::error::{DbError, Refusal};
 use super::progress::{Progress, Reporter};
+use super::target::Target;
 use crate::compiler::ident::Ident;
 use crate::compiler::model::{Condition, Model, Test, TestStep, TypeId, Value, Who};
 use crate::compiler::span::{SourceMap, Span};
@@ -91,6 +92,15 @@ fn refusal_words(refusal: &Refusal) -> String {
     crate::text::line(&words).into_owned()
 }
 
+/// Refuses a target that is marked as production, whatever its database says of itself.
+pub fn refuse_production(target: &Target) -> Result<(), DbError> {
+    if target.production {
+        let place = target.describe();
+        return Err(DbError::Usage(format!("{place} is marked as production; tests write rows and refuse")));
+    }
+    Ok(())
+}
+
 /// Runs all tests of `model` against the policy in force. An error means that they could not be run.
 pub async fn run(
     session: &Session,
@@ -99,6 +109,7 @@ pub async fn run(
     reporter: &Reporter,
 ) -> Result<TestReport, DbError> {
     let began = Instant::now();
+    refuse_production(&session.target)?;
     session.info.require_policy()?;
     let own_rows = |test: &Test| test.steps.iter().any(|s| matches!(s, TestStep::Given { .. } | TestStep::Run { .. }));
     if !session.info.development && model.tests.iter().any(|test| test.name.is_some() || own_rows(test)) {

@@ -91,10 +91,7 @@ pub async fn apply(
     }
     let plan = plan::plan(&session.client, policy).await?;
     if plan.unchanged {
-        // Nothing needs to be done, but what has become wrong since is worth saying.
-        for blocker in &plan.blockers {
-            reporter.send(Progress::Note { text: blocker.to_string() }).await;
-        }
+        // What would be in the way of doing something is in the way of nothing here; the plan names it.
         return Ok(unchanged(&plan, started));
     }
     if let Some(agreed) = options.agreed_plan.as_ref().filter(|agreed| **agreed != plan.digest) {

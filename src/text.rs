@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use unicode_width::UnicodeWidthChar;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// True for characters that act on a terminal, reorder what is read, or cannot be seen.
 fn is_unsafe(c: char) -> bool {
@@ -61,6 +61,31 @@ pub fn cut(text: &str, cells: usize) -> String {
     }
     if cells > 0 {
         out.push('…');
+    }
+    out
+}
+
+/// `text` in lines of at most `width` cells, broken at spaces where there are some.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut out = Vec::new();
+    for source in text.lines() {
+        let indent: String = source.chars().take_while(|c| *c == ' ').collect();
+        let mut current = String::new();
+        for word in source.split(' ') {
+            let needed = current.width() + usize::from(!current.is_empty()) + word.width();
+            if needed > width && !current.trim().is_empty() {
+                out.push(std::mem::take(&mut current));
+                current.push_str(&indent);
+                current.push_str(word);
+            } else {
+                if !current.is_empty() || word.is_empty() {
+                    current.push(' ');
+                }
+                current.push_str(word);
+            }
+        }
+        out.push(current);
     }
     out
 }

@@ -9,22 +9,16 @@ use super::widgets::highlight::{highlight, start_depth};
 use super::widgets::{bar, field, line, lines, panel, styled};
 use crate::app::estimate;
 use crate::app::model::Model;
-use crate::app::model::policy::Finding;
+use crate::app::model::policy::{Finding, GUTTER, side_columns};
 use crate::app::theme::{Role, Theme};
 use crate::compiler::diagnostic::Severity;
 
-/// Cells left of the text: line number, mark.
-const GUTTER: usize = 7;
 /// PostgreSQL is asked to expand at most so many views for a read.
 const MOST_VIEWS: usize = 50;
 
 /// Draws it.
 pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
-    let side = match area.width {
-        0..=69 => 0,
-        70..=99 => 27,
-        _ => 36,
-    };
+    let side = side_columns(area.width);
     let text = Rect { width: area.width - side, height: area.height.saturating_sub(1), ..area };
     draw_text(model, theme, frame, text);
     if side > 0 {
@@ -52,7 +46,7 @@ fn draw_text(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
     let cursor_text = policy.area.lines().get(cursor_line).map(String::as_str).unwrap_or_default();
     let before: usize = cursor_text.chars().take(cursor_column).map(cells).sum();
     let left = before.saturating_sub(width.saturating_sub(1));
-    let top = policy.top_for(height);
+    let top = policy.top_for(height, usize::from(inner.width));
     let mut depth = start_depth(policy.area.lines(), top);
     let mut drawn: Vec<Line> = Vec::new();
     for (number, text) in policy.area.lines().iter().enumerate().skip(top) {
@@ -134,13 +128,13 @@ fn findings_under(
         let room = (width - from).max(1);
         let pad = " ".repeat(GUTTER + from);
         out.push(line(theme, role, format!("{pad}{}", "~".repeat(length.clamp(1, room)))));
-        let help = finding.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
-        let words = format!("{}: {}{help}", finding.code, finding.message);
         // Long words start further left so that they can be read.
         let cells = GUTTER + width;
-        let start =
-            if words.width() > room { cells.saturating_sub(words.width()).clamp(2, GUTTER) } else { GUTTER + from };
-        out.push(line(theme, role, format!("{}{}", " ".repeat(start), crate::text::cut(&words, cells - start))));
+        let rows = finding.rows(cells);
+        let longest = rows.iter().map(|row| row.width()).max().unwrap_or(0);
+        let start = if longest > room { cells.saturating_sub(longest).clamp(2, GUTTER) } else { GUTTER + from };
+        let start = if rows.len() > 1 { 2 } else { start };
+        out.extend(rows.iter().map(|row| line(theme, role, format!("{}{row}", " ".repeat(start)))));
     }
     out
 }

@@ -41,6 +41,40 @@ impl Finding {
             Severity::Info => "·",
         }
     }
+
+    /// Its code, message and help as rows under the text, which has `cells` cells: one row where they fit, at most
+    /// three where they do not.
+    pub fn rows(&self, cells: usize) -> Vec<String> {
+        let help = self.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
+        let words = format!("{}: {}{help}", self.code, self.message);
+        // Room for the two cells that these rows are set in by.
+        let room = cells.saturating_sub(2).max(1);
+        let mut rows = crate::text::wrap(&crate::text::line(&words), room);
+        if rows.len() > MOST_ROWS {
+            let rest = rows.split_off(MOST_ROWS - 1).join(" ");
+            rows.push(rest);
+        }
+        rows.iter().map(|row| crate::text::cut(row, room)).collect()
+    }
+}
+
+/// Cells left of the text: line number, mark.
+pub const GUTTER: usize = 7;
+/// Words of a finding take at most so many rows.
+const MOST_ROWS: usize = 3;
+
+/// Columns of the panes beside the text on a screen of `columns`.
+pub fn side_columns(columns: u16) -> u16 {
+    match columns {
+        0..=69 => 0,
+        70..=99 => 27,
+        _ => 36,
+    }
+}
+
+/// Cells of a row inside the text's frame on a screen of `columns`.
+pub fn text_cells(columns: u16) -> usize {
+    usize::from(columns.saturating_sub(side_columns(columns)).saturating_sub(2))
 }
 
 /// What compiling one revision of the text gave.
@@ -208,25 +242,25 @@ impl Policy {
         (mistakes, self.findings().filter(|f| f.severity != Severity::Error).count())
     }
 
-    /// Rows a line takes on the screen: itself, and for each finding on it the underline, the words and the help.
-    pub fn rows_of(&self, line: usize) -> usize {
+    /// Rows a line takes on the screen: itself, and for each finding on it the underline and the words.
+    pub fn rows_of(&self, line: usize, cells: usize) -> usize {
         let mut rows = 1;
         for finding in self.findings().filter(|f| f.file.is_none() && f.line == line) {
-            rows += if finding.severity == Severity::Info { 0 } else { 2 };
+            rows += if finding.severity == Severity::Info { 0 } else { 1 + finding.rows(cells).len() };
         }
         rows
     }
 
-    /// The first line to show so that the cursor's line is among `height` rows, moving as little as possible.
-    pub fn top_for(&self, height: usize) -> usize {
+    /// The first line to show so that the cursor's line is among `height` rows of `cells` cells, moving as little as possible.
+    pub fn top_for(&self, height: usize, cells: usize) -> usize {
         let line = self.cursor().0;
         if line < self.top {
             return line;
         }
         let mut top = self.top;
-        let mut rows: usize = (top..=line).map(|l| self.rows_of(l)).sum();
+        let mut rows: usize = (top..=line).map(|l| self.rows_of(l, cells)).sum();
         while rows > height.max(1) && top < line {
-            rows -= self.rows_of(top);
+            rows -= self.rows_of(top, cells);
             top += 1;
         }
         top

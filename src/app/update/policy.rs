@@ -10,7 +10,7 @@ use crate::app::effect::Effect;
 use crate::app::keymap::Key;
 use crate::app::message::SaveProblem;
 use crate::app::model::field::Field;
-use crate::app::model::policy::{DiskStamp, Outcome, outline};
+use crate::app::model::policy::{DiskStamp, Outcome, outline, text_cells};
 use crate::app::model::{Answer, Level, Model};
 use ratatui::crossterm::event::KeyCode;
 
@@ -93,7 +93,7 @@ pub fn editor_rows(size: (u16, u16)) -> usize {
 
 /// Scrolls so that the cursor is seen.
 pub fn follow_cursor(model: &mut Model) {
-    model.policy.top = model.policy.top_for(editor_rows(model.size));
+    model.policy.top = model.policy.top_for(editor_rows(model.size), text_cells(model.size.0));
 }
 
 /// Moves the cursor by a list command.

@@ -11,6 +11,7 @@ use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
 use crate::app::model::field::Field;
 use crate::app::theme::{Role, Theme};
+pub use crate::text::wrap;
 
 /// Draws lines in an area, cut at its edges, whatever the area is.
 pub fn lines(frame: &mut Frame, area: Rect, lines: Vec<Line>) {
@@ -89,33 +90,6 @@ pub fn styled(theme: &Theme, role: Role, text: impl Into<String>) -> Span<'stati
 /// A line of one style.
 pub fn line(theme: &Theme, role: Role, text: impl Into<String>) -> Line<'static> {
     Line::styled(text.into(), theme.style(role))
-}
-
-/// `text` in lines of at most `width` cells, broken at spaces where there are some.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut out = Vec::new();
-    for source in text.lines() {
-        let indent: String = source.chars().take_while(|c| *c == ' ').collect();
-        let mut current = String::new();
-        for word in source.split(' ') {
-            let needed = unicode_width::UnicodeWidthStr::width(current.as_str())
-                + usize::from(!current.is_empty())
-                + unicode_width::UnicodeWidthStr::width(word);
-            if needed > width && !current.trim().is_empty() {
-                out.push(std::mem::take(&mut current));
-                current.push_str(&indent);
-                current.push_str(word);
-            } else {
-                if !current.is_empty() || word.is_empty() {
-                    current.push(' ');
-                }
-                current.push_str(word);
-            }
-        }
-        out.push(current);
-    }
-    out
 }
 
 /// A style on its own, for cells drawn one by one.

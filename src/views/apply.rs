@@ -91,7 +91,8 @@ fn done(theme: &Theme, report: &ApplyReport) -> Vec<Line<'static>> {
 }
 
 fn failed(theme: &Theme, why: &str, before: bool, width: usize) -> Vec<Line<'static>> {
-    let head = if before { "✗ not planned" } else { "✗ not applied; the database is as it was" };
+    let head =
+        if before { "✗ not planned" } else { "✗ not applied: all was rolled back; the database is as it was" };
     let mut out = vec![line(theme, Role::Error, head)];
     out.extend(
         super::widgets::wrap(why, width.saturating_sub(4))
@@ -149,17 +150,24 @@ fn marked(theme: &Theme, role: Role, mark: &str, text: &str, width: usize) -> Ve
 
 fn phases(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let mut out = Vec::new();
+    let failed = matches!(model.apply.stage, Stage::Failed(_));
+    let last = model.apply.phases.last().map(|phase| phase.number);
     for phase in &model.apply.phases {
         let ended = phase.ended.is_some();
-        let failed = matches!(model.apply.stage, Stage::Failed(_)) && phase.number == model.apply.phases.len();
         let (mark, role) = match (failed, ended) {
-            (true, _) => ("✗", Role::Error),
+            (true, _) if Some(phase.number) == last => ("✗", Role::Error),
+            (true, _) => ("·", Role::Dim),
             (false, true) => ("✓", Role::Ok),
             (false, false) => ("▶", Role::Focus),
         };
         let gone = phase.ended.unwrap_or(model.clock).saturating_sub(phase.began).as_secs_f64();
         let head = format!("{mark} {}/{} {}", phase.number, phase.of, phase.title);
-        let tail = format!("locks {} · {}", if phase.locks.is_empty() { "none" } else { &phase.locks }, duration(gone));
+        let locks = match (failed, phase.locks.is_empty()) {
+            (true, _) => "rolled back".to_owned(),
+            (false, true) => "locks none".to_owned(),
+            (false, false) => format!("locks {}", phase.locks),
+        };
+        let tail = format!("{locks} · {}", duration(gone));
         let room = width.saturating_sub(head.chars().count() + 2);
         out.push(line(theme, role, format!("{head}  {}", crate::text::cut(&tail, room))));
         if phase.batches.0 > 0 {

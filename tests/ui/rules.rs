@@ -8,6 +8,7 @@ use rowdeck::app::model::apply::Stage;
 use rowdeck::app::model::verify::Mode;
 use rowdeck::app::model::{Overlay, Screen};
 use rowdeck::app::theme::{THEMES, Theme};
+use rowdeck::db::progress::Progress;
 
 use crate::fixture::*;
 
@@ -114,6 +115,35 @@ fn a_changed_text_is_never_applied_with_an_old_plan() {
     console.keys("a");
     assert!(console.model.overlay.is_none());
     assert!(matches!(console.effects.as_slice(), [Effect::Plan { .. }]), "{:?}", console.effects);
+}
+
+#[test]
+fn a_retry_for_a_lock_replaces_its_rows_and_keeps_who_holds_it() {
+    let mut console = Console::connected(80, 24);
+    planned(&mut console);
+    console.keys("a<tab><enter>");
+    let waiting = || {
+        let blockers = vec!["pid 4602 (psql) holds app.folders".to_owned()];
+        Message::Applying(Progress::Waiting { seconds: 2.0, blockers })
+    };
+    for _ in 0..3 {
+        console.send(phase(1, "tables", ""));
+        console.send(phase(2, "switch rules", "ACCESS EXCLUSIVE on app.folders"));
+        console.send(waiting());
+    }
+    console.send(phase(1, "tables", ""));
+    console.send(batch());
+    let shown = console.screen();
+    assert_eq!(shown.matches("1/4 tables").count(), 1, "{shown}");
+    assert!(!shown.contains("2/4") && shown.contains("pid 4602"), "{shown}");
+    console.send(phase(2, "switch rules", "ACCESS EXCLUSIVE on app.folders"));
+    assert!(console.screen().contains("pid 4602"), "{}", console.screen());
+    console.send(phase(3, "tests", ""));
+    let shown = console.screen();
+    assert!(!shown.contains("pid 4602") && shown.contains("✓ 2/4"), "{shown}");
+    console.send(Message::Applied(Err("cancelled".into())));
+    let shown = console.screen();
+    assert!(!shown.contains('✓') && shown.contains("✗ 3/4") && shown.contains("rolled back"), "{shown}");
 }
 
 #[test]

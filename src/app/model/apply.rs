@@ -94,6 +94,8 @@ pub struct Apply {
     pub phases: Vec<PhaseState>,
     /// Who holds a lock we wait for, and for how many seconds we have.
     pub waiting: Option<(f64, Vec<String>)>,
+    /// The number of the phase that waits, or waited last.
+    pub waits_in: usize,
     /// Notes, the newest last.
     pub log: Vec<String>,
     /// First line shown.
@@ -108,7 +110,12 @@ impl Apply {
         match progress {
             Progress::Phase { number, of, title, locks } => {
                 self.end_phase(clock);
-                self.waiting = None;
+                // A try that starts over still waits for the same lock until it is past the phase that waited.
+                if number > self.waits_in {
+                    self.waiting = None;
+                }
+                // What it did from this phase on was rolled back, and is done again.
+                self.phases.retain(|phase| phase.number < number);
                 self.phases.push(PhaseState {
                     number,
                     of,
@@ -123,7 +130,9 @@ impl Apply {
                 });
             }
             Progress::Batch { batch, of, rows, rows_of, rate, left } => {
-                self.waiting = None;
+                if self.phases.last().is_some_and(|phase| phase.number >= self.waits_in) {
+                    self.waiting = None;
+                }
                 if let Some(phase) = self.phases.last_mut() {
                     phase.batches = (batch, of);
                     phase.rows = (rows, rows_of);
@@ -134,6 +143,7 @@ impl Apply {
             Progress::Waiting { seconds, blockers } => {
                 let clean = blockers.iter().map(|b| crate::text::line(b).into_owned()).collect();
                 self.waiting = Some((seconds, clean));
+                self.waits_in = self.phases.last().map_or(0, |phase| phase.number);
             }
             Progress::Note { text } => {
                 self.log.push(crate::text::line(&text).into_owned());

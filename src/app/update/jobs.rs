@@ -125,6 +125,7 @@ pub fn apply(model: &mut Model) -> Vec<Effect> {
     model.apply.stage = Stage::Running;
     model.apply.phases.clear();
     model.apply.log.clear();
+    (model.apply.waiting, model.apply.waits_in) = (None, 0);
     model.apply.began = model.clock;
     let plan = model.apply.plan.as_ref().map(|plan| plan.digest.clone()).unwrap_or_default();
     vec![Effect::Apply { name: super::policy::file(model), text: model.policy.text(), plan }]

@@ -50,6 +50,7 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
 fn plan_title(plan: &Plan) -> String {
     let digest: String = plan.digest.chars().take(8).collect();
     match plan.from {
+        Some(version) if plan.unchanged => format!("Plan: unchanged, v{version} is in force"),
         Some(version) => format!("Plan {digest} from v{version} to v{}", version + 1),
         None => format!("Plan {digest}, the first on this database"),
     }

@@ -25,7 +25,9 @@ pub fn now(model: &Model) -> Vec<Command> {
         Screen::Sql => vec![Command::SqlSearch, Command::SqlScrollDown, Command::SqlCopy],
         Screen::Apply => match model.apply.stage {
             Stage::Running | Stage::Cancelling => vec![Command::CancelApply],
-            Stage::Planned => vec![Command::ApplyNow, Command::MakePlan],
+            Stage::Planned if model.apply.plan.as_ref().is_some_and(|plan| plan.can_be_applied()) => {
+                vec![Command::ApplyNow, Command::MakePlan]
+            }
             _ => vec![Command::MakePlan],
         },
         Screen::Verify => verify(model),

@@ -27,6 +27,13 @@ pub struct Plan {
     pub refusals: Vec<String>,
 }
 
+impl Plan {
+    /// True when applying it would do something, and nothing makes that impossible.
+    pub fn can_be_applied(&self) -> bool {
+        !self.unchanged && self.refusals.is_empty()
+    }
+}
+
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlanStep {

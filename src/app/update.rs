@@ -135,9 +135,18 @@ fn pasted(model: &mut Model, text: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Why a command cannot run now, when it cannot: the read-only filter, from the command table.
+/// Why a command cannot run now, when it cannot: what writes data for a test never runs on production, and the
+/// read-only filter, from the command table.
 pub fn refused(model: &Model, command: Command) -> Option<String> {
     let row = command.row();
+    if model.production && matches!(command, Command::BenchStart | Command::BenchMove | Command::RunTests) {
+        let what = if command == Command::RunTests {
+            "tests write rows and refuse"
+        } else {
+            "the benchmark writes and refuses"
+        };
+        return Some(format!("{} is marked as production; {what}", model.target));
+    }
     if row.changes == Changes::Database && model.read_only {
         return Some(format!(
             "{} changes the database and this console is read-only ({} allows changes)",

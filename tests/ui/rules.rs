@@ -107,6 +107,36 @@ fn production_takes_no_answer_without_the_databases_name() {
 }
 
 #[test]
+fn production_refuses_the_benchmark_and_the_tests_before_it_asks_anything() {
+    let mut console = Console::connected(80, 24);
+    console.compiled(Vec::new(), Some(emitted()));
+    console.model.production = true;
+    for (keys, what) in [("6s", "the benchmark writes"), ("1t", "tests write")] {
+        console.effects.clear();
+        console.keys(keys);
+        assert!(console.effects.is_empty() && console.model.overlay.is_none(), "{keys}");
+        let said = console.model.notice.clone().unwrap().text;
+        assert!(said.contains("marked as production") && said.contains(what), "{said}");
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_applied_does_not_offer_it() {
+    for (unchanged, refused) in [(true, false), (false, true), (false, false)] {
+        let mut console = Console::connected(80, 24);
+        console.compiled(Vec::new(), Some(emitted()));
+        console.keys("<f5>");
+        let mut plan = plan(console.model.policy.revision);
+        plan.unchanged = unchanged;
+        plan.refusals = if refused { vec!["the column app.files.x is missing".into()] } else { Vec::new() };
+        console.send(Message::Planned(Ok(Box::new(plan))));
+        let shown = console.screen();
+        assert_eq!(shown.lines().last().unwrap().contains("a apply"), !unchanged && !refused, "{shown}");
+        assert_eq!(shown.contains("Plan: unchanged, v14 is in force"), unchanged, "{shown}");
+    }
+}
+
+#[test]
 fn a_changed_text_is_never_applied_with_an_old_plan() {
     let mut console = Console::connected(80, 24);
     planned(&mut console);

@@ -6,6 +6,7 @@ use ratatui::text::Line;
 
 use super::widgets::chart::{columns, sparkline};
 use super::widgets::{duration, line, lines, panel};
+use crate::app::command::Command;
 use crate::app::model::Model;
 use crate::app::model::bench::{BigMove, Second, Snapshot, State};
 use crate::app::theme::{Role, Theme};
@@ -68,6 +69,7 @@ fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> 
             snapshot.connections
         ),
     )];
+    out.extend(overload(theme, snapshot, width));
     out.extend(charts(theme, &snapshot.series, width, height >= 26));
     out.extend(table(theme, snapshot));
     out.extend(errors(theme, snapshot));
@@ -76,6 +78,18 @@ fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> 
         out.push(line(theme, Role::Dim, crate::text::cut(note, width)));
     }
     out
+}
+
+/// What to do when more than a tenth of the starts were late: the rate that is missed more is to be lowered.
+fn overload(theme: &Theme, snapshot: &Snapshot, width: usize) -> Option<Line<'static>> {
+    let (reads, writes) = (&snapshot.reads, &snapshot.writes);
+    let starts = reads.done + reads.failed + writes.done + writes.failed;
+    if (reads.missed + writes.missed).saturating_mul(10) <= starts {
+        return None;
+    }
+    let lower = if writes.missed > reads.missed { Command::BenchLessWrites } else { Command::BenchLessReads };
+    let words = format!("this machine does not keep up with this rate; lower it with {}", lower.key());
+    Some(line(theme, Role::Warn, crate::text::cut(&words, width)))
 }
 
 fn charts(theme: &Theme, seconds: &[Second], width: usize, tall: bool) -> Vec<Line<'static>> {

@@ -79,6 +79,21 @@ pub enum Level {
     Error,
 }
 
+/// What a failure is about, so that the next success of the same kind takes its message away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// The connection.
+    Link,
+    /// Planning an apply.
+    Plan,
+    /// Checking a batch of the index.
+    Verify,
+    /// A question of the Inspect screen.
+    Inspect,
+    /// The load.
+    Bench,
+}
+
 /// The newest message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
@@ -86,6 +101,8 @@ pub struct Notice {
     pub level: Level,
     /// What it says.
     pub text: String,
+    /// For a failure that a later success makes old: what it is about.
+    pub about: Option<About>,
 }
 
 /// What a confirmed question does.
@@ -302,7 +319,22 @@ impl Model {
 
     /// Shows a message on the line above the hints.
     pub fn say(&mut self, level: Level, text: impl Into<String>) {
-        self.notice = Some(Notice { level, text: crate::text::line(&text.into()).into_owned() });
+        self.notice = Some(Notice { level, text: crate::text::line(&text.into()).into_owned(), about: None });
+    }
+
+    /// Shows a failure, until something else is said or the same kind of work succeeds.
+    pub fn fail(&mut self, about: About, text: impl Into<String>) {
+        self.say(Level::Error, text);
+        if let Some(notice) = &mut self.notice {
+            notice.about = Some(about);
+        }
+    }
+
+    /// Work of this kind succeeded: the message about its last failure goes.
+    pub fn worked(&mut self, about: About) {
+        if self.notice.as_ref().is_some_and(|notice| notice.about == Some(about)) {
+            self.notice = None;
+        }
     }
 
     /// True when the clock must go on: an age, a rate or a time left is on the screen.

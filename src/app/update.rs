@@ -16,7 +16,7 @@ use super::effect::Effect;
 use super::keymap::{self, Key};
 use super::message::Message;
 use super::model::link::Link;
-use super::model::{Level, Model, Overlay, Screen};
+use super::model::{About, Level, Model, Overlay, Screen};
 
 /// Takes one message, changes the model and returns what is to be done.
 pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
@@ -41,6 +41,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Saved { revision, result } => policy::saved(model, revision, result),
         Message::Compiled(outcome) => policy::compiled(model, *outcome),
         Message::LinkUp(facts) => {
+            model.worked(About::Link);
             let again = matches!(model.link, Link::Down { last: Some(_), .. });
             if again {
                 model.say(Level::Ok, "connected again; role, version and policy were read anew");
@@ -84,7 +85,7 @@ fn link_down(model: &mut Model, reason: &str, retry_in: Option<std::time::Durati
         Link::Unused | Link::Connecting => (model.clock, None),
     };
     if tries == 1 {
-        model.say(Level::Error, format!("not connected: {reason}"));
+        model.fail(About::Link, format!("not connected: {reason}"));
     }
     model.link = Link::Down { last, since, reason, tries, retry_at };
 }

@@ -3,7 +3,7 @@
 use rowdeck::app::command::{Changes, Command, PLACES, Place, TABLE, keys_page};
 use rowdeck::app::effect::Effect;
 use rowdeck::app::keymap::{Key, lookup};
-use rowdeck::app::message::{Message, SaveProblem};
+use rowdeck::app::message::{BenchNews, Message, SaveProblem};
 use rowdeck::app::model::apply::Stage;
 use rowdeck::app::model::verify::Mode;
 use rowdeck::app::model::{Overlay, Screen};
@@ -174,6 +174,44 @@ fn a_retry_for_a_lock_replaces_its_rows_and_keeps_who_holds_it() {
     console.send(Message::Applied(Err("cancelled".into())));
     let shown = console.screen();
     assert!(!shown.contains('✓') && shown.contains("✗ 3/4") && shown.contains("rolled back"), "{shown}");
+}
+
+#[test]
+fn a_success_takes_away_the_old_failure_of_its_kind_and_no_other() {
+    let mut console = Console::connected(80, 24);
+    console.compiled(Vec::new(), Some(emitted()));
+    let planned = |console: &mut Console| Message::Planned(Ok(Box::new(plan(console.model.policy.revision))));
+    console.keys("<f5>");
+    console.send(Message::Planned(Err("too many clients".into())));
+    console.keys("p");
+    assert!(console.model.notice.is_some(), "a key alone does not hide a failure");
+    let good = planned(&mut console);
+    console.send(good);
+    assert_eq!(console.model.notice, None);
+    console.keys("4n");
+    console.send(Message::Verified(Err("the connection was lost".into())));
+    let good = planned(&mut console);
+    console.send(good);
+    assert!(console.model.notice.is_some(), "a plan says nothing about a batch");
+    console.keys("n");
+    console.send(checked(Some("c1"), Vec::new()));
+    assert_eq!(console.model.notice, None);
+}
+
+#[test]
+fn a_load_that_is_too_much_says_so_in_words() {
+    let mut console = Console::connected(80, 24);
+    console.keys("6");
+    for (reads, writes, words) in
+        [(1_600, 0, None), (1_700, 0, Some("lower it with -")), (0, 1_700, Some("lower it with <"))]
+    {
+        let Message::Bench(BenchNews::Snapshot(mut snapshot)) = measured() else { panic!() };
+        (snapshot.reads.missed, snapshot.writes.missed) = (reads, writes);
+        console.send(Message::Bench(BenchNews::Snapshot(snapshot)));
+        let shown = console.screen();
+        assert_eq!(shown.contains("does not keep up"), words.is_some(), "{shown}");
+        assert!(words.is_none_or(|words| shown.contains(words)), "{shown}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::app::command::Command;
 use crate::app::effect::Effect;
 use crate::app::message::BenchNews;
 use crate::app::model::bench::{Rates, State};
-use crate::app::model::{Answer, Job, Level, Model};
+use crate::app::model::{About, Answer, Job, Level, Model};
 use crate::bench::live::Phase;
 
 /// Runs a command of the Bench screen.
@@ -84,6 +84,9 @@ pub fn news(model: &mut Model, news: BenchNews) -> Vec<Effect> {
                 Phase::Ended => State::Stopped,
                 Phase::Failed { why } => State::Failed(crate::text::line(why).into_owned()),
             };
+            if model.bench.state == State::Running {
+                model.worked(About::Bench);
+            }
             model.bench.snapshot = Some(*snapshot);
         }
         BenchNews::Ended(result) => ended(model, result),
@@ -100,7 +103,7 @@ fn ended(model: &mut Model, result: Result<(), String>) {
     };
     match failure {
         Some(why) => {
-            model.say(Level::Error, format!("the load failed: {why}"));
+            model.fail(About::Bench, format!("the load failed: {why}"));
             model.bench.state = State::Failed(why);
         }
         None => {

@@ -5,7 +5,7 @@ use crate::app::command::Command;
 use crate::app::effect::Effect;
 use crate::app::model::field::Field;
 use crate::app::model::inspect::{Ask, Asking, Inspect, Line, ObjectRef, Pane, Told, parse_object};
-use crate::app::model::{Level, Model};
+use crate::app::model::{About, Level, Model};
 
 /// Runs a command of the Inspect screen.
 pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
@@ -167,11 +167,14 @@ pub fn told(model: &mut Model, asked: u64, told: Told) -> Vec<Effect> {
         return Vec::new();
     }
     model.inspect.waiting = None;
+    if !matches!(told, Told::Failed(_)) {
+        model.worked(About::Inspect);
+    }
     match told {
         Told::Why(view) => model.inspect.why = Some(view),
         Told::Failed(why) => {
             let why = crate::text::line(&why).into_owned();
-            model.say(Level::Error, why.clone());
+            model.fail(About::Inspect, why.clone());
             model.inspect.failure = Some(why);
         }
         Told::Object(view) => show(model, Pane::Object(view)),

@@ -6,7 +6,7 @@ use crate::app::effect::Effect;
 use crate::app::model::apply::{Apply, Plan, Stage};
 use crate::app::model::policy::TestRun;
 use crate::app::model::verify::Mode;
-use crate::app::model::{Answer, Job, Level, Model};
+use crate::app::model::{About, Answer, Job, Level, Model};
 use crate::db::progress::{ApplyReport, VerifyBatch};
 
 /// Runs a command of the Apply or the Verify screen.
@@ -62,12 +62,13 @@ pub fn planned(model: &mut Model, result: Result<Box<Plan>, String>) -> Vec<Effe
     end(model, Job::Plan);
     match result {
         Ok(plan) => {
+            model.worked(About::Plan);
             model.apply.stage = Stage::Planned;
             model.apply.plan = Some(*plan);
         }
         Err(why) => {
             model.apply.stage = Stage::Failed(crate::text::line(&why).into_owned());
-            model.say(Level::Error, why);
+            model.fail(About::Plan, why);
         }
     }
     Vec::new()
@@ -90,7 +91,7 @@ fn ask_apply(model: &mut Model) -> Vec<Effect> {
         return self::plan(model);
     }
     if let Some(refusal) = plan.refusals.first().cloned() {
-        model.say(Level::Error, refusal);
+        model.fail(About::Plan, refusal);
         return Vec::new();
     }
     if plan.unchanged {
@@ -220,6 +221,7 @@ fn resize(model: &mut Model, size: impl Fn(u32) -> u32) -> Vec<Effect> {
 pub fn verified(model: &mut Model, result: Result<VerifyBatch, String>) -> Vec<Effect> {
     match result {
         Ok(batch) => {
+            model.worked(About::Verify);
             let found = batch.wrong.first().map(|w| format!("wrong: {} {}, {}", w.ty, w.id, w.what));
             if let Some(words) = found {
                 model.say(Level::Error, words);
@@ -236,7 +238,7 @@ pub fn verified(model: &mut Model, result: Result<VerifyBatch, String>) -> Vec<E
         Err(why) => {
             end(model, Job::Verify);
             let why = crate::text::line(&why).into_owned();
-            model.say(Level::Error, format!("this batch failed: {why}"));
+            model.fail(About::Verify, format!("this batch failed: {why}"));
             model.verify.failure = Some(why);
             model.verify.mode = Mode::Failed;
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::keymap::Key;
-use super::model::apply::Plan;
+use super::model::apply::{NotApplied, Plan};
 use super::model::inspect::Told;
 use super::model::link::Facts;
 use super::model::policy::{DiskStamp, Outcome, TestRun};
@@ -56,7 +56,7 @@ pub enum Message {
     /// News of a running apply.
     Applying(Progress),
     /// The apply ended.
-    Applied(Result<ApplyReport, String>),
+    Applied(Result<ApplyReport, NotApplied>),
     /// A batch was checked.
     Verified(Result<VerifyBatch, String>),
     /// How many objects there are to check, about.

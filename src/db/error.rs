@@ -14,6 +14,9 @@ pub enum DbError {
     /// The session ended while it was in use.
     #[error("the connection was lost: {0}")]
     Lost(String),
+    /// The session ended during a commit and nobody can be asked how that ended: it is done whole, or not at all.
+    #[error("the outcome is unknown: {0}")]
+    Unknown(String),
     /// The server refused a statement.
     #[error("{}", said(.0))]
     Server(Box<Refusal>),
@@ -137,7 +140,7 @@ impl DbError {
 
     /// True when the session can no longer be used.
     pub fn is_lost(&self) -> bool {
-        matches!(self, DbError::Lost(_))
+        matches!(self, DbError::Lost(_) | DbError::Unknown(_))
     }
 
     /// An input or output error with what was being done.

@@ -29,7 +29,18 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
         Stage::Running => out.push(line(theme, Role::Title, running(model, "running"))),
         Stage::Cancelling => out.push(line(theme, Role::Warn, running(model, "cancelling: the server rolls back"))),
         Stage::Done(report) => out.extend(done(theme, report)),
-        Stage::Failed(why) => out.extend(failed(theme, why, apply.phases.is_empty(), width)),
+        Stage::Failed(why) => {
+            let head = if apply.phases.is_empty() {
+                "✗ not planned"
+            } else {
+                "✗ not applied: all was rolled back; the database is as it was"
+            };
+            out.extend(failed(theme, head, why, width));
+        }
+        Stage::Unknown(why) => {
+            let head = "? unknown: all of it is in force, or nothing was changed; p plans again and tells which";
+            out.extend(failed(theme, head, why, width));
+        }
     }
     out.extend(phases(model, theme, width));
     if let Some(plan) = &apply.plan
@@ -91,10 +102,9 @@ fn done(theme: &Theme, report: &ApplyReport) -> Vec<Line<'static>> {
     ]
 }
 
-fn failed(theme: &Theme, why: &str, before: bool, width: usize) -> Vec<Line<'static>> {
-    let head =
-        if before { "✗ not planned" } else { "✗ not applied: all was rolled back; the database is as it was" };
-    let mut out = vec![line(theme, Role::Error, head)];
+fn failed(theme: &Theme, head: &str, why: &str, width: usize) -> Vec<Line<'static>> {
+    let mut out: Vec<Line<'static>> =
+        super::widgets::wrap(head, width).into_iter().map(|l| line(theme, Role::Error, &l)).collect();
     out.extend(
         super::widgets::wrap(why, width.saturating_sub(4))
             .into_iter()
@@ -152,10 +162,12 @@ fn marked(theme: &Theme, role: Role, mark: &str, text: &str, width: usize) -> Ve
 fn phases(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let failed = matches!(model.apply.stage, Stage::Failed(_));
+    let unknown = matches!(model.apply.stage, Stage::Unknown(_));
     let last = model.apply.phases.last().map(|phase| phase.number);
     for phase in &model.apply.phases {
         let ended = phase.ended.is_some();
         let (mark, role) = match (failed, ended) {
+            _ if unknown => ("?", Role::Dim),
             (true, _) if Some(phase.number) == last => ("✗", Role::Error),
             (true, _) => ("·", Role::Dim),
             (false, true) => ("✓", Role::Ok),
@@ -164,6 +176,7 @@ fn phases(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
         let gone = phase.ended.unwrap_or(model.clock).saturating_sub(phase.began).as_secs_f64();
         let head = format!("{mark} {}/{} {}", phase.number, phase.of, phase.title);
         let locks = match (failed, phase.locks.is_empty()) {
+            _ if unknown => "unknown".to_owned(),
             (true, _) => "rolled back".to_owned(),
             (false, true) => "locks none".to_owned(),
             (false, false) => format!("locks {}", phase.locks),

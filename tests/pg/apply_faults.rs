@@ -287,12 +287,13 @@ async fn a_connection_lost_at_the_commit_is_looked_into() {
     assert_eq!(ground.fingerprint().await, before);
 }
 
-#[tokio::test]
-async fn a_commit_that_went_through_is_reported_as_such() {
+/// A server whose commits are durable before they are answered, an apply that waits for that answer, and its backend.
+async fn unanswered_commit()
+-> (embedded::Server, Session, tokio::task::JoinHandle<Result<rowdeck::db::progress::ApplyReport, DbError>>, i32) {
     // With a standby that never answers, a commit is durable before its answer is sent. That setting is the whole
     // server's, so this test has one of its own.
     let bin = crate::server::bin_dir();
-    let mut server = embedded::Server::start_throwaway(Some(&bin)).await.unwrap();
+    let server = embedded::Server::start_throwaway(Some(&bin)).await.unwrap();
     let admin = Session::open(&server.target("postgres", "postgres")).await.unwrap();
     let setup = "CREATE ROLE app_one; CREATE SCHEMA app;
         CREATE TABLE app.folders (id bigint PRIMARY KEY, parent_id bigint, name text, inherit boolean NOT NULL);
@@ -319,9 +320,25 @@ async fn a_commit_that_went_through_is_reported_as_such() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    (server, admin, running, pid)
+}
+
+#[tokio::test]
+async fn a_commit_that_went_through_is_reported_as_such() {
+    let (mut server, admin, running, pid) = unanswered_commit().await;
     admin.client.execute("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
     let report = running.await.unwrap().unwrap();
     assert_eq!((report.version, report.unchanged), (1, false));
     drop(admin);
     server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_nobody_can_be_asked_about_is_unknown() {
+    let (mut server, admin, running, _) = unanswered_commit().await;
+    drop(admin);
+    server.stop().await.unwrap();
+    let error = running.await.unwrap().unwrap_err();
+    assert!(matches!(error, DbError::Unknown(_)), "{error}");
+    assert!(error.to_string().contains("either all of version 1 is in force or nothing was changed"), "{error}");
 }

@@ -4,7 +4,7 @@ use rowdeck::app::command::{Changes, Command, PLACES, Place, TABLE, keys_page};
 use rowdeck::app::effect::Effect;
 use rowdeck::app::keymap::{Key, lookup};
 use rowdeck::app::message::{BenchNews, Message, SaveProblem};
-use rowdeck::app::model::apply::Stage;
+use rowdeck::app::model::apply::{NotApplied, Stage};
 use rowdeck::app::model::verify::Mode;
 use rowdeck::app::model::{Overlay, Screen};
 use rowdeck::app::theme::{THEMES, Theme};
@@ -174,6 +174,20 @@ fn a_retry_for_a_lock_replaces_its_rows_and_keeps_who_holds_it() {
     console.send(Message::Applied(Err("cancelled".into())));
     let shown = console.screen();
     assert!(!shown.contains('✓') && shown.contains("✗ 3/4") && shown.contains("rolled back"), "{shown}");
+}
+
+#[test]
+fn an_apply_that_ended_in_its_commit_is_not_called_rolled_back() {
+    let mut console = Console::connected(80, 24);
+    console.compiled(Vec::new(), Some(emitted()));
+    console.keys("<f5>");
+    let revision = console.model.policy.revision;
+    console.send(Message::Planned(Ok(Box::new(plan(revision)))));
+    console.send(phase(1, "tables", ""));
+    console.send(Message::Applied(Err(NotApplied::Unknown("the outcome is unknown: the server is gone".into()))));
+    let shown = console.screen();
+    assert!(!shown.contains("rolled back") && !shown.contains('✓'), "{shown}");
+    assert!(shown.contains("? unknown") && shown.contains("? 1/4"), "{shown}");
 }
 
 #[test]

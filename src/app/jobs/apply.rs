@@ -6,11 +6,12 @@ use tokio::task::JoinHandle;
 
 use super::{Compiled, Context, compile};
 use crate::app::message::Message;
-use crate::app::model::apply::{Plan, PlanStep};
+use crate::app::model::apply::{NotApplied, Plan, PlanStep};
 use crate::app::model::policy::TestRun;
 use crate::db::apply::{ApplyOptions, apply};
 use crate::db::cancel::{Stop, Stopper};
 use crate::db::connect::Session;
+use crate::db::error::DbError;
 use crate::db::plan::{self, Policy};
 use crate::db::progress::{ApplyReport, Reporter};
 
@@ -60,7 +61,13 @@ fn policy<'a>(name: &'a str, compiled: &'a Compiled) -> Policy<'a> {
     Policy { name, sources: &compiled.sources, model: &compiled.model, emitted: &compiled.emitted }
 }
 
-async fn run(context: &Context, name: &Path, text: String, agreed: String, stop: &Stop) -> Result<ApplyReport, String> {
+async fn run(
+    context: &Context,
+    name: &Path,
+    text: String,
+    agreed: String,
+    stop: &Stop,
+) -> Result<ApplyReport, NotApplied> {
     let compiled = compile(name.to_owned(), text).await?;
     let session = Session::open(&context.writable()).await.map_err(|e| e.to_string())?;
     let options = ApplyOptions { agreed_plan: Some(agreed), ..ApplyOptions::default() };
@@ -80,7 +87,10 @@ async fn run(context: &Context, name: &Path, text: String, agreed: String, stop:
     if let Err(error) = forward.await {
         tracing::error!("the apply's progress was lost: {error}");
     }
-    result.map_err(|e| e.to_string())
+    result.map_err(|error| match error {
+        DbError::Unknown(_) => NotApplied::Unknown(error.to_string()),
+        other => other.to_string().into(),
+    })
 }
 
 /// Makes a plan; changes nothing.

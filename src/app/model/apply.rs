@@ -88,6 +88,23 @@ pub enum Stage {
     Done(ApplyReport),
     /// It ended, and the database is as it was; why, in words.
     Failed(String),
+    /// It ended in its commit, and nobody could be asked how; why, in words.
+    Unknown(String),
+}
+
+/// Why an apply did not end well, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotApplied {
+    /// Nothing was changed.
+    RolledBack(String),
+    /// All of it is in force or nothing was changed; the connection was lost in the commit itself.
+    Unknown(String),
+}
+
+impl<T: Into<String>> From<T> for NotApplied {
+    fn from(why: T) -> Self {
+        NotApplied::RolledBack(why.into())
+    }
 }
 
 /// The Apply screen.

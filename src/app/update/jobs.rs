@@ -3,7 +3,7 @@
 use super::dialog;
 use crate::app::command::Command;
 use crate::app::effect::Effect;
-use crate::app::model::apply::{Apply, Plan, Stage};
+use crate::app::model::apply::{Apply, NotApplied, Plan, Stage};
 use crate::app::model::policy::TestRun;
 use crate::app::model::verify::Mode;
 use crate::app::model::{About, Answer, Job, Level, Model};
@@ -143,7 +143,7 @@ fn cancel(model: &mut Model) -> Vec<Effect> {
 }
 
 /// The apply ended.
-pub fn applied(model: &mut Model, result: Result<ApplyReport, String>) -> Vec<Effect> {
+pub fn applied(model: &mut Model, result: Result<ApplyReport, NotApplied>) -> Vec<Effect> {
     end(model, Job::Apply);
     let clock = model.clock;
     model.apply.end_phase(clock);
@@ -158,10 +158,15 @@ pub fn applied(model: &mut Model, result: Result<ApplyReport, String>) -> Vec<Ef
             model.say(Level::Ok, words);
             model.apply.stage = Stage::Done(report);
         }
-        Err(why) => {
+        Err(NotApplied::RolledBack(why)) => {
             let why = crate::text::line(&why).into_owned();
             model.say(Level::Error, format!("not applied: {why}"));
             model.apply.stage = Stage::Failed(why);
+        }
+        Err(NotApplied::Unknown(why)) => {
+            let why = crate::text::line(&why).into_owned();
+            model.say(Level::Error, why.clone());
+            model.apply.stage = Stage::Unknown(why);
         }
     }
     Vec::new()

@@ -187,7 +187,7 @@ async fn after_lost_commit(
             Err(error) => last = error.to_string(),
         }
     }
-    Err(DbError::Lost(format!(
+    Err(DbError::Unknown(format!(
         "{why}, while it committed, and the server cannot be asked how that ended ({last}); either all of version \
          {version} is in force or nothing was changed: rowdeck plan tells which"
     )))

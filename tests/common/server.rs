@@ -28,6 +28,12 @@ pub fn server() -> &'static Server {
     SERVER.get_or_init(Server::start)
 }
 
+/// The server's unix socket.
+#[allow(dead_code)]
+pub fn socket() -> PathBuf {
+    server().dir.join(".s.PGSQL.5432")
+}
+
 /// A fresh database on the server.
 pub struct Database {
     /// Its name.

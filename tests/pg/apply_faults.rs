@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use rowdeck::compiler::objects::{Object, ObjectKind, Phase};
 use rowdeck::db::cancel::Stop;
 use rowdeck::db::connect::Session;
-use rowdeck::db::embedded;
 use rowdeck::db::error::DbError;
-use rowdeck::db::progress::{Progress, Reporter};
+use rowdeck::db::progress::{ApplyReport, Progress, Reporter};
 
 use crate::apply_world::{Draft, Ground, listen, object, quick};
+use crate::relay::{Relay, Then};
 
 /// An object that takes its time.
 fn slow() -> Object {
@@ -287,58 +287,27 @@ async fn a_connection_lost_at_the_commit_is_looked_into() {
     assert_eq!(ground.fingerprint().await, before);
 }
 
-/// A server whose commits are durable before they are answered, an apply that waits for that answer, and its backend.
-async fn unanswered_commit()
--> (embedded::Server, Session, tokio::task::JoinHandle<Result<rowdeck::db::progress::ApplyReport, DbError>>, i32) {
-    // With a standby that never answers, a commit is durable before its answer is sent. That setting is the whole
-    // server's, so this test has one of its own.
-    let bin = crate::server::bin_dir();
-    let server = embedded::Server::start_throwaway(Some(&bin)).await.unwrap();
-    let admin = Session::open(&server.target("postgres", "postgres")).await.unwrap();
-    let setup = "CREATE ROLE app_one; CREATE SCHEMA app;
-        CREATE TABLE app.folders (id bigint PRIMARY KEY, parent_id bigint, name text, inherit boolean NOT NULL);
-        CREATE TABLE app.folder_links (folder_id bigint, shown_in bigint, PRIMARY KEY (folder_id, shown_in))";
-    admin.client.batch_execute(setup).await.unwrap();
-    admin.client.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'").await.unwrap();
-    admin.client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
-    let mut draft = Draft {
-        text: "x".to_owned(),
-        model: crate::docs::model(),
-        see: "true".to_owned(),
-        columns: "id",
-        extra: Vec::new(),
-        shares: true,
-    };
-    draft.model.app_role = rowdeck::compiler::ident::Ident::new("app_one");
-    let session = Session::open(&server.target("postgres", "postgres")).await.unwrap();
-    let pid = session.info.backend_pid;
-    let running = tokio::spawn(async move { draft.apply(&session).await });
-    let waiting = "SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep'";
-    for _ in 0..500 {
-        if admin.client.query_opt(waiting, &[&pid]).await.unwrap().is_some() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    (server, admin, running, pid)
+/// An apply whose commit goes through while its answer is lost on the way.
+async fn unanswered_commit(ground: &Ground, then: Then) -> Result<ApplyReport, DbError> {
+    let relay = Relay::start(then);
+    let session = Session::open(&relay.target(&ground.owner, &ground.database.name)).await.unwrap();
+    let ended = ground.draft().apply(&session).await;
+    assert!(relay.swallowed(), "the commit's answer was not lost");
+    assert_eq!(ground.one::<i64>("SELECT count(*) FROM authz.policy_versions").await, 1);
+    ended
 }
 
 #[tokio::test]
 async fn a_commit_that_went_through_is_reported_as_such() {
-    let (mut server, admin, running, pid) = unanswered_commit().await;
-    admin.client.execute("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
-    let report = running.await.unwrap().unwrap();
+    let ground = Ground::new().await;
+    let report = unanswered_commit(&ground, Then::Relay).await.unwrap();
     assert_eq!((report.version, report.unchanged), (1, false));
-    drop(admin);
-    server.stop().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_commit_nobody_can_be_asked_about_is_unknown() {
-    let (mut server, admin, running, _) = unanswered_commit().await;
-    drop(admin);
-    server.stop().await.unwrap();
-    let error = running.await.unwrap().unwrap_err();
+    let ground = Ground::new().await;
+    let error = unanswered_commit(&ground, Then::Refuse).await.unwrap_err();
     assert!(matches!(error, DbError::Unknown(_)), "{error}");
     assert!(error.to_string().contains("either all of version 1 is in force or nothing was changed"), "{error}");
 }

@@ -16,6 +16,7 @@ mod docs;
 mod measure;
 mod races;
 mod read_plans;
+mod relay;
 mod sign_in;
 mod trees;
 mod verify;

@@ -10,6 +10,7 @@ mod condition;
 mod context;
 mod describe;
 pub mod graph;
+mod key;
 pub mod logic;
 mod names;
 mod permissions;
@@ -30,6 +31,7 @@ use crate::compiler::model::{Expr, GraphId, Model, RelId, Target, TypeId};
 use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 
 use context::{Emit, Policy, not_built};
+use key::Key;
 use views::Made;
 
 /// What can be set about the generated SQL. None of it changes who may see what.
@@ -116,6 +118,7 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     objects.extend(upkeep);
     objects.extend(policy.share_upkeep(&shares)?);
     objects.sort_by_key(|object| object.phase);
+    objects.extend(key_types(policy));
     objects.append(&mut made.functions);
     objects.extend(made.view_objects()?);
     objects.extend(grants(policy, &made));
@@ -123,6 +126,16 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     unique_names(&objects)?;
     let digest = digest(&objects);
     Ok(Emitted { objects, graphs: policy.graphs.clone(), tables, digest })
+}
+
+/// The composite types that stand for keys of several columns.
+fn key_types(policy: &Policy<'_>) -> Vec<Object> {
+    let keys = policy.model.types.iter().map(Key::new);
+    keys.filter_map(|key| {
+        let (kind, phase) = (ObjectKind::Type, Phase::Functions);
+        Some(Object { kind, name: key.sql(), sql: key.create_type()?, locks: Vec::new(), phase, graph: None })
+    })
+    .collect()
 }
 
 /// A relation to objects that some expression follows, with what it asks for on each type reached.

@@ -193,6 +193,9 @@ async fn share(town: &Town, random: &mut Random) {
     town.act(Some(&doc[1]), &format!("SELECT authz.{call}('doc', '{id}', 'viewer', {subject})"), true).await.unwrap();
 }
 
+/// What [`Ask`] holds, in its order.
+type Line<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, &'a dyn Fn(Option<&str>, &str) -> bool);
+
 async fn run(seed: u64, options: Options) {
     let town = Town::new(SCHEMA, POLICY, &options).await;
     for n in 1..=4 {
@@ -217,7 +220,7 @@ async fn run(seed: u64, options: Options) {
         assert!(step == 0 || facts.owners.iter().any(|(doc, _)| users.iter().any(|u| facts.view(Some(u), doc))));
         let docs = "SELECT ROW(org_code, no)::text FROM app.docs ORDER BY org_code, no";
         let shown = Some("SELECT ROW(org_code, no)::text FROM app.docs");
-        let asks: [(&str, &str, &str, Option<&str>, &dyn Fn(Option<&str>, &str) -> bool); 5] = [
+        let asks: [Line<'_>; 5] = [
             (
                 "team",
                 "view",

@@ -27,7 +27,8 @@ use std::collections::{BTreeSet, HashSet};
 use sha2::{Digest, Sha256};
 
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::model::{Expr, GraphId, Model, RelId, Target, TypeId};
+use crate::compiler::ident::QualName;
+use crate::compiler::model::{Expr, GraphId, Model, RelId, Subject, Target, TypeId};
 use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 
 use context::{Emit, Policy, not_built};
@@ -136,6 +137,15 @@ fn key_types(policy: &Policy<'_>) -> Vec<Object> {
         Some(Object { kind, name: key.sql(), sql: key.create_type()?, locks: Vec::new(), phase, graph: None })
     })
     .collect()
+}
+
+/// The table that holds the shares of a shared relation with one kind of subject; `None` when there is none.
+pub fn share_table(model: &Model, ty: TypeId, relation: RelId, subject: Subject) -> Option<QualName> {
+    let def = model.ty(ty)?;
+    let kind = names::ShareSubject::of(model, subject)?;
+    let table = names::shares(def, &def.relation(relation)?.name, &kind);
+    let (schema, name) = table.split_once('.')?;
+    Some(QualName::new(schema, name.trim_matches('"')))
 }
 
 /// A relation to objects that some expression follows, with what it asks for on each type reached.

@@ -123,10 +123,6 @@ impl Resolver<'_> {
                 })
             }
             SourceDecl::Polymorphic(type_column, id_column) => {
-                self.not_built(
-                    type_column.span.to(id_column.span),
-                    "a pair of columns that holds a type's name and an id is",
-                );
                 self.one_of_each_type(body, subjects);
                 Some(Place::Polymorphic { type_column: type_column.value.clone(), id_column: id_column.value.clone() })
             }
@@ -149,6 +145,13 @@ impl Resolver<'_> {
         let mut seen = HashSet::new();
         for (written, subject) in body.subjects.iter().zip(subjects) {
             let Some(Subject::Type(ty) | Subject::Group(ty, _)) = subject else { continue };
+            if self.types.get(ty.0).is_some_and(|def| def.key.len() > 1) {
+                let message = format!(
+                    "a pair of columns has one column for an id, and the key of {} has several",
+                    self.type_name(*ty)
+                );
+                self.error(205, written.span(), message);
+            }
             if !seen.insert(*ty) {
                 self.error(205, written.span(), "a pair of columns says which type, so each type can stand here once");
             }
@@ -212,17 +215,13 @@ impl Resolver<'_> {
         let object = |s: &Source| matches!(&s.subject, Subject::Type(ty) if !signs_in(ty));
         let to_objects = relation.sources.iter().any(object);
         let odd = relation.sources.iter().find(|s| object(s) != to_objects);
-        let shared = relation.sources.iter().find(|s| matches!(s.place, Place::Shared { .. }));
         let message = odd.map(|s| (s.span, format!("\"{}\" names people and objects at once", relation.name)));
-        let shared = shared.filter(|_| to_objects).map(|s| s.span);
         if let Some(relation) = self.types.get_mut(ty.0).and_then(|t| t.relations.get_mut(id.0)) {
             relation.to_objects = to_objects;
         }
         if let Some((span, message)) = message {
             self.error(205, span, message);
             self.broken.relations.insert((ty, id));
-        } else if let Some(span) = shared {
-            self.not_built(span, "sharing with objects is");
         }
     }
 

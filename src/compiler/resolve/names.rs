@@ -126,9 +126,6 @@ impl<'p> Resolver<'p> {
         def.table = header.table.value.clone();
         if let Some(key) = &header.key {
             def.key = self.key(key, id);
-            if def.key.len() > 1 && def.name != "user" {
-                self.not_built(key.span, "a key of several columns is");
-            }
         }
         def.signs_in |= header.principal.is_some();
         def.condition = header.condition.as_ref().and_then(|sql| self.row_condition(sql, 101));

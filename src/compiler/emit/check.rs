@@ -177,7 +177,7 @@ impl Policy<'_> {
                         }
                     }
                 }
-                Place::Polymorphic { .. } | Place::Shared { .. } => {
+                Place::Polymorphic { .. } | Place::Shared { .. } | Place::Role { .. } => {
                     return Err(not_built(source.span, "following this kind of relation"));
                 }
             });

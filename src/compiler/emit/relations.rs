@@ -76,6 +76,7 @@ impl Policy<'_> {
                 })
             }
             Place::Shared { .. } => Err(not_built(source.span, "`shared if`")),
+            Place::Role { .. } => Err(not_built(source.span, "roles made at run time")),
             Place::Polymorphic { .. } => Err(not_built(source.span, "polymorphic relations")),
         }
     }

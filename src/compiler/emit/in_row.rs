@@ -45,7 +45,7 @@ impl Policy<'_> {
                 };
                 Ok(Some(Named { id: Id::one(id), test: Some(test) }))
             }
-            Place::Table { .. } | Place::Shared { .. } => Ok(None),
+            Place::Table { .. } | Place::Shared { .. } | Place::Role { .. } => Ok(None),
         }
     }
 }

@@ -12,6 +12,7 @@ mod describe;
 pub mod graph;
 mod in_row;
 mod key;
+mod later;
 pub mod logic;
 mod names;
 mod permissions;
@@ -86,6 +87,10 @@ pub fn emit(model: &Model) -> Result<Emitted, Vec<Diagnostic>> {
 /// # Errors
 /// As [`emit`].
 pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagnostic>> {
+    let missing = later::not_yet(model);
+    if !missing.is_empty() {
+        return Err(missing);
+    }
     let mut emitted = Vec::new();
     for at in 0..model.graphs.len() {
         let made = graph::emit_graph(model, GraphId(at), options.cluster_size)?;

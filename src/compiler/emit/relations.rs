@@ -78,6 +78,7 @@ impl Policy<'_> {
                 })
             }
             Place::Shared { .. } => Err(not_built(source.span, "`shared if`")),
+            Place::Role { .. } => Err(not_built(source.span, "roles made at run time")),
         }
     }
 

@@ -139,6 +139,7 @@ impl Policy<'_> {
             }
             Place::Table { table, .. } => table.plain(),
             Place::Shared { .. } => "share".to_owned(),
+            Place::Role { .. } => "role".to_owned(),
             Place::Polymorphic { .. } => def.table.plain(),
         };
         Ok(format!(

@@ -393,6 +393,6 @@ fn source_uses<'a>(policy: &Policy<'a>, ty: &'a TypeDef, source: &'a Source, out
             let keys = if text { vec![KeyType::Text] } else { keys(subject) };
             add(&ty.table, std::slice::from_ref(id_column), keys);
         }
-        Place::Shared { .. } => {}
+        Place::Shared { .. } | Place::Role { .. } => {}
     }
 }

@@ -3,6 +3,8 @@
 
 #[path = "ui/fixture.rs"]
 mod fixture;
+#[path = "ui/operator.rs"]
+mod operator;
 #[path = "ui/random.rs"]
 mod random;
 #[path = "ui/rules.rs"]

@@ -18,6 +18,8 @@ pub enum Place {
     Dialog,
     /// In the list of commands.
     Palette,
+    /// On the Overview screen.
+    Overview,
     /// On the Policy screen.
     Policy,
     /// On the SQL screen.
@@ -28,8 +30,14 @@ pub enum Place {
     Verify,
     /// On the Inspect screen.
     Inspect,
+    /// On the Try it screen.
+    Try,
     /// On the Bench screen.
     Bench,
+    /// On the Activity screen.
+    Activity,
+    /// On the Targets screen.
+    Targets,
 }
 
 impl Place {
@@ -43,12 +51,16 @@ impl Place {
             Place::Field => "In a line of text",
             Place::Dialog => "In a question",
             Place::Palette => "In the list of commands",
+            Place::Overview => "Overview",
             Place::Policy => "Policy",
             Place::Sql => "SQL",
             Place::Apply => "Apply",
             Place::Verify => "Verify",
             Place::Inspect => "Inspect",
+            Place::Try => "Try it",
             Place::Bench => "Bench",
+            Place::Activity => "Activity",
+            Place::Targets => "Targets",
         }
     }
 }
@@ -112,12 +124,16 @@ macro_rules! commands {
 
 commands! {
     Screens {
-        GoPolicy "go.policy" "policy" "go to Policy: write it with the compiler beside you" ["1"] Nothing false;
-        GoSql "go.sql" "SQL" "go to SQL: what the policy becomes, object by object" ["2"] Nothing false;
-        GoApply "go.apply" "apply" "go to Apply: plan, confirm, watch" ["3"] Nothing false;
-        GoVerify "go.verify" "verify" "go to Verify: check the stored inheritance in batches" ["4"] Nothing false;
-        GoInspect "go.inspect" "inspect" "go to Inspect: who can see this, and why" ["5"] Nothing false;
-        GoBench "go.bench" "bench" "go to Bench: reads and moves, live" ["6"] Nothing false;
+        GoOverview "go.overview" "overview" "go to Overview: is anything wrong?" ["1"] Nothing false;
+        GoPolicy "go.policy" "policy" "go to Policy: write it with the compiler beside you" ["2"] Nothing false;
+        GoSql "go.sql" "SQL" "go to SQL: what the policy becomes, object by object" ["3"] Nothing false;
+        GoApply "go.apply" "apply" "go to Apply: plan, confirm, watch" ["4"] Nothing false;
+        GoVerify "go.verify" "verify" "go to Verify: check the stored inheritance in batches" ["5"] Nothing false;
+        GoInspect "go.inspect" "inspect" "go to Inspect: who can see this, and why" ["6"] Nothing false;
+        GoTry "go.try" "try" "go to Try it: one statement as anyone, rolled back" ["7"] Nothing false;
+        GoBench "go.bench" "bench" "go to Bench: reads and moves, live" ["8"] Nothing false;
+        GoActivity "go.activity" "activity" "go to Activity: sessions and locks" ["9"] Nothing false;
+        GoTargets "go.targets" "targets" "go to Targets: the servers of rowdeck.toml" ["0"] Nothing false;
         Help "help" "help" "show the keys of this screen and of all others" ["?"] Nothing false;
         Quit "quit" "quit" "leave the console" ["q"] Nothing false;
         Palette2 "palette.colon" "commands" "find a command by its words" [":"] Nothing false;
@@ -146,6 +162,10 @@ commands! {
         Last "list.last" "last" "to the last line" ["end", "G"] Nothing false;
         NextPane "list.next-pane" "next pane" "to the next pane" ["tab"] Nothing false;
         Back "list.back" "back" "close, or go back" ["esc"] Nothing false;
+    }
+    Overview {
+        OverviewOpen "overview.open" "open" "go where the marked line is mended" ["enter"] Nothing false;
+        OverviewAgain "overview.again" "again" "read it again now" ["r"] Nothing false;
     }
     Policy {
         Edit "policy.edit" "edit" "put the cursor into the policy" ["enter", "i", "e"] Text false;
@@ -195,6 +215,15 @@ commands! {
         InspectMore "inspect.more" "more" "read the next page" ["m"] Nothing false;
         InspectRefresh "inspect.refresh" "again" "ask the database again" ["r"] Nothing false;
     }
+    Try {
+        TryWho "try.who" "who" "be somebody: user 31, or nobody" ["u"] Nothing false;
+        TryStatement "try.statement" "statement" "type the statement; enter runs it, ctrl-j starts a line" ["enter", "i", "e"] Nothing false;
+        TryRun "try.run" "run" "run the statement again, and roll it back" ["r"] Nothing false;
+        TryCancel "try.cancel" "cancel" "cancel it on the server" ["c"] Nothing false;
+        TryCopy "try.copy" "copy" "copy the result (sent to the terminal by OSC 52)" ["y"] Nothing false;
+        TryRight "try.right" "columns" "show the columns to the right" ["right", "l"] Nothing false;
+        TryLeft "try.left" "columns" "show the columns to the left" ["left", "h"] Nothing false;
+    }
     Bench {
         BenchStart "bench.start" "start" "start reads and tree writes at the rates shown (changes data; asks first)" ["s", "enter"] Database true;
         BenchMove "bench.big-move" "big move" "move a big subtree now" ["m"] Database false;
@@ -203,6 +232,15 @@ commands! {
         BenchLessReads "bench.less-reads" "reads -" "fewer reads a second" ["-"] Nothing false;
         BenchMoreWrites "bench.more-writes" "writes +" "more tree writes a second" [">"] Nothing false;
         BenchLessWrites "bench.less-writes" "writes -" "fewer tree writes a second" ["<"] Nothing false;
+    }
+    Activity {
+        ActivityHolder "activity.holder" "holder" "go to the session that the marked one waits for" ["enter", "b"] Nothing false;
+        ActivityCancel "activity.cancel" "cancel query" "cancel what the marked session runs" ["c"] Database true;
+        ActivityEnd "activity.end" "end session" "end the marked session; its transaction is rolled back" ["x"] Database true;
+        ActivityAgain "activity.again" "again" "read it again now" ["r"] Nothing false;
+    }
+    Targets {
+        TargetSwitch "targets.switch" "connect" "connect to the marked target instead" ["enter"] Nothing false;
     }
     Field {
         FieldAccept "field.accept" "accept" "use this text" ["enter"] Nothing false;
@@ -249,13 +287,17 @@ pub const PLACES: &[Place] = &[
     Place::Anywhere,
     Place::Screens,
     Place::List,
+    Place::Overview,
     Place::Policy,
     Place::Editor,
     Place::Sql,
     Place::Apply,
     Place::Verify,
     Place::Inspect,
+    Place::Try,
     Place::Bench,
+    Place::Activity,
+    Place::Targets,
     Place::Field,
     Place::Dialog,
     Place::Palette,

@@ -18,6 +18,7 @@ pub fn now(model: &Model) -> Vec<Command> {
         return vec![Command::FieldAccept, Command::FieldCancel];
     }
     let mut keys = match model.screen {
+        Screen::Overview => vec![Command::OverviewOpen, Command::GoVerify, Command::GoActivity],
         Screen::Policy if model.policy.editing => {
             vec![Command::LeaveEditor, Command::Save, Command::PlanNow, Command::NextMistake, Command::HelpHere]
         }
@@ -45,6 +46,10 @@ pub fn now(model: &Model) -> Vec<Command> {
             State::Running | State::Starting => vec![Command::BenchMove, Command::BenchStop],
             _ => vec![Command::BenchStart, Command::BenchMoreReads, Command::BenchMoreWrites],
         },
+        Screen::Try if model.try_it.waiting.is_some() => vec![Command::TryCancel],
+        Screen::Try => vec![Command::TryStatement, Command::TryWho, Command::TryRun, Command::TryCopy],
+        Screen::Activity => vec![Command::ActivityHolder, Command::ActivityCancel, Command::ActivityEnd],
+        Screen::Targets => vec![Command::TargetSwitch],
         Screen::Help => vec![Command::Back, Command::PageDown],
     };
     let editing = model.screen == Screen::Policy && model.policy.editing;

@@ -14,6 +14,7 @@ mod bench;
 mod build;
 mod docs;
 mod measure;
+mod operator;
 mod races;
 mod read_plans;
 mod relay;

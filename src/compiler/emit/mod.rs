@@ -10,6 +10,7 @@ mod condition;
 mod context;
 mod describe;
 pub mod graph;
+mod key;
 pub mod logic;
 mod names;
 mod permissions;
@@ -26,10 +27,12 @@ use std::collections::{BTreeSet, HashSet};
 use sha2::{Digest, Sha256};
 
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::model::{Expr, GraphId, Model, RelId, Target, TypeId};
+use crate::compiler::ident::QualName;
+use crate::compiler::model::{Expr, GraphId, Model, RelId, Subject, Target, TypeId};
 use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 
 use context::{Emit, Policy, not_built};
+use key::Key;
 use views::Made;
 
 /// What can be set about the generated SQL. None of it changes who may see what.
@@ -116,6 +119,7 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     objects.extend(upkeep);
     objects.extend(policy.share_upkeep(&shares)?);
     objects.sort_by_key(|object| object.phase);
+    objects.extend(key_types(policy));
     objects.append(&mut made.functions);
     objects.extend(made.view_objects()?);
     objects.extend(grants(policy, &made));
@@ -123,6 +127,25 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     unique_names(&objects)?;
     let digest = digest(&objects);
     Ok(Emitted { objects, graphs: policy.graphs.clone(), tables, digest })
+}
+
+/// The composite types that stand for keys of several columns.
+fn key_types(policy: &Policy<'_>) -> Vec<Object> {
+    let keys = policy.model.types.iter().map(Key::new);
+    keys.filter_map(|key| {
+        let (kind, phase) = (ObjectKind::Type, Phase::Functions);
+        Some(Object { kind, name: key.sql(), sql: key.create_type()?, locks: Vec::new(), phase, graph: None })
+    })
+    .collect()
+}
+
+/// The table that holds the shares of a shared relation with one kind of subject; `None` when there is none.
+pub fn share_table(model: &Model, ty: TypeId, relation: RelId, subject: Subject) -> Option<QualName> {
+    let def = model.ty(ty)?;
+    let kind = names::ShareSubject::of(model, subject)?;
+    let table = names::shares(def, &def.relation(relation)?.name, &kind);
+    let (schema, name) = table.split_once('.')?;
+    Some(QualName::new(schema, name.trim_matches('"')))
 }
 
 /// A relation to objects that some expression follows, with what it asks for on each type reached.

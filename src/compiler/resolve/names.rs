@@ -125,9 +125,6 @@ impl<'p> Resolver<'p> {
         def.table = header.table.value.clone();
         if let Some(key) = &header.key {
             def.key = self.key(key, id);
-            if def.key.len() > 1 && def.name != "user" {
-                self.not_built(key.span, "a key of several columns is");
-            }
         }
         if let Some(span) = header.principal {
             if def.name != "user" {

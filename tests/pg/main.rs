@@ -20,7 +20,6 @@ mod plain;
 mod races;
 mod read_plans;
 mod relay;
-mod server;
 mod sign_in;
 mod trees;
 mod verify;

@@ -123,7 +123,7 @@ async fn no_row_is_told_apart() {
     else {
         panic!()
     };
-    assert_eq!(rows, std::slice::from_ref(only));
+    assert_eq!(rows, std::slice::from_ref(&only));
     assert_eq!(rules[0], "\"update : edit\" of rules app.files");
     let Apart::NotAllowed { rules, .. } = apart(&format!("DELETE FROM app.files WHERE id = {only}")).await else {
         panic!()

@@ -12,6 +12,10 @@ pub enum Place {
     List,
     /// While the policy editor has the keys.
     Editor,
+    /// While the policy's editor asks what to replace.
+    Replacing,
+    /// While a list of words is open in the policy's editor.
+    Completing,
     /// While a line of text (a search, an id) is being typed.
     Field,
     /// In a question that waits for an answer.
@@ -48,6 +52,8 @@ impl Place {
             Place::Screens => "On every screen, while not typing",
             Place::List => "In lists and tables",
             Place::Editor => "In the policy editor",
+            Place::Replacing => "While replacing in the policy",
+            Place::Completing => "In the list of words of the policy editor",
             Place::Field => "In a line of text",
             Place::Dialog => "In a question",
             Place::Palette => "In the list of commands",
@@ -169,6 +175,9 @@ commands! {
     }
     Policy {
         Edit "policy.edit" "edit" "put the cursor into the policy" ["enter", "i", "e"] Text false;
+        FindHere "policy.find" "find" "find in the policy" ["/"] Nothing false;
+        DefinitionHere "policy.definition" "definition" "go to where the name under the cursor is declared" ["d"] Nothing false;
+        ReturnHere "policy.return" "back" "go back to where one was before" ["backspace"] Nothing false;
         NextMistake2 "policy.next-mistake" "next mistake" "to the next mistake or lint" ["n"] Nothing false;
         SaveScreen "policy.save" "save" "save the policy" ["ctrl-s"] Text false;
         RunTests "policy.tests" "tests" "run the policy's tests on this database (rolled back)" ["t"] Database false;
@@ -179,11 +188,28 @@ commands! {
         Undo "editor.undo" "undo" "undo" ["ctrl-u"] Text false;
         Redo "editor.redo" "redo" "redo" ["ctrl-r"] Text false;
         Find "editor.find" "find" "find in the policy" ["ctrl-f"] Nothing false;
+        FindNext "editor.find-next" "next" "find the next place" ["F3"] Nothing false;
+        Replace "editor.replace" "replace" "find and replace, one by one or all" ["F4"] Text false;
+        Complete "editor.complete" "complete" "complete the word before the cursor, or indent" ["tab"] Text false;
+        Definition "editor.definition" "definition" "go to where the name under the cursor is declared" ["ctrl-g"] Nothing false;
+        Return "editor.return" "back" "go back to where one was before" ["ctrl-o"] Nothing false;
         NextMistake "editor.next-mistake" "next mistake" "to the next mistake or lint" ["F2"] Nothing false;
         Cut "editor.cut" "cut" "cut the selection" ["ctrl-x"] Text false;
         Yank "editor.paste" "paste" "put in what was cut or copied last" ["ctrl-y"] Text false;
         PageUpEditor "editor.page-up" "page up" "one page up" ["pgup"] Nothing false;
         PageDownEditor "editor.page-down" "page down" "one page down" ["pgdn"] Nothing false;
+    }
+    Replacing {
+        ReplaceThis "replace.this" "replace" "replace this one and go to the next" ["y", "enter"] Text false;
+        ReplaceSkip "replace.skip" "leave" "leave this one and go to the next" ["n"] Nothing false;
+        ReplaceAll "replace.all" "all" "replace this one and all that follow" ["a"] Text false;
+        ReplaceStop "replace.stop" "stop" "stop replacing" ["esc", "q"] Nothing false;
+    }
+    Completing {
+        CompleteUp "complete.up" "before" "one line up" ["up"] Nothing false;
+        CompleteDown "complete.down" "next" "one line down" ["down"] Nothing false;
+        CompleteAccept "complete.accept" "take it" "put the marked word in" ["tab", "enter"] Text false;
+        CompleteClose "complete.close" "close" "close the list" ["esc"] Nothing false;
     }
     Sql {
         SqlSearch "sql.search" "search" "search names and text" ["/"] Nothing false;
@@ -290,6 +316,8 @@ pub const PLACES: &[Place] = &[
     Place::Overview,
     Place::Policy,
     Place::Editor,
+    Place::Replacing,
+    Place::Completing,
     Place::Sql,
     Place::Apply,
     Place::Verify,

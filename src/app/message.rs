@@ -13,6 +13,7 @@ use super::model::policy::{DiskStamp, Outcome, TestRun};
 use super::model::try_it::Tried;
 use crate::bench::live::Snapshot;
 use crate::db::progress::{ApplyReport, Progress, VerifyBatch};
+use crate::policy_text::Table;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub enum Message {
         /// What identifies the file now, or why not.
         result: Result<DiskStamp, SaveProblem>,
     },
+    /// The tables of the database and their columns, for completion.
+    Tables(Vec<Table>),
     /// The compiler ended.
     Compiled(Box<Outcome>),
     /// The connection stands.

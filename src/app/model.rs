@@ -221,6 +221,8 @@ pub struct HelpState {
     pub page: Option<(String, String)>,
     /// First line shown.
     pub top: usize,
+    /// The cursor was in the policy's text, and is again when help is left.
+    pub editing: bool,
 }
 
 /// Work that runs in the background.
@@ -379,6 +381,12 @@ impl Model {
         }
         if self.field().is_some() {
             return vec![Place::Field, Place::Anywhere];
+        }
+        if self.screen == Screen::Policy && self.policy.replacing.is_some() {
+            return vec![Place::Replacing, Place::Anywhere];
+        }
+        if self.screen == Screen::Policy && self.policy.editing && self.policy.completion.is_some() {
+            return vec![Place::Completing, Place::Editor, Place::Anywhere];
         }
         if self.screen == Screen::Policy && self.policy.editing {
             return vec![Place::Editor, Place::Anywhere];

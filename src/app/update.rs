@@ -4,6 +4,7 @@
 mod activity;
 mod bench;
 mod dialog;
+mod edit;
 mod inspect;
 mod jobs;
 mod navigate;
@@ -38,6 +39,10 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Said(level, text) => {
             model.say(level, text);
+            Vec::new()
+        }
+        Message::Tables(tables) => {
+            model.policy.tables = tables;
             Vec::new()
         }
         Message::Loaded { path, result } => policy::loaded(model, path, result),
@@ -120,8 +125,8 @@ fn key_pressed(model: &mut Model, key: Key) -> Vec<Effect> {
         }
         return Vec::new();
     }
-    if places.first() == Some(&Place::Editor) {
-        return policy::type_key(model, key);
+    if places.contains(&Place::Editor) {
+        return edit::type_key(model, key);
     }
     Vec::new()
 }
@@ -178,6 +183,7 @@ pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
         Place::Palette => palette::run(model, command),
         Place::Overview => overview::run(model, command),
         Place::Policy | Place::Editor => policy::run(model, command),
+        Place::Replacing | Place::Completing => edit::run(model, command),
         Place::Sql => navigate::sql(model, command),
         Place::Apply | Place::Verify => jobs::run(model, command),
         Place::Inspect => inspect::run(model, command),

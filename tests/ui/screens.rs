@@ -212,3 +212,10 @@ fn targets_with_their_marks() {
     console.keys("0<down>");
     pictures!("targets", console);
 }
+
+#[test]
+fn policy_with_words_that_fit() {
+    let mut console = with_policy();
+    console.keys("i<ctrl-f>can view<enter><end><enter>can edit = <tab><down>");
+    pictures!("policy-words", console);
+}

@@ -52,6 +52,7 @@ pub fn go(model: &mut Model, screen: Screen) {
     if model.screen != Screen::Help {
         model.previous = model.screen;
     }
+    (model.policy.replacing, model.policy.completion) = (None, None);
     model.policy.editing = false;
     model.policy.search = None;
     model.sql.search = None;
@@ -69,8 +70,9 @@ fn beside(model: &mut Model, steps: usize) {
 
 /// Opens the help screen, at a page about a code when one is given.
 pub fn help(model: &mut Model, page: Option<(String, String)>) {
+    let editing = if model.screen == Screen::Help { model.help.editing } else { model.policy.editing };
     go(model, Screen::Help);
-    model.help = HelpState { page, top: 0 };
+    model.help = HelpState { page, top: 0, editing };
 }
 
 fn explain_here(model: &mut Model) {
@@ -91,10 +93,11 @@ fn explain_here(model: &mut Model) {
 
 fn back(model: &mut Model) {
     match model.screen {
-        Screen::Help if model.help.page.is_some() => model.help = HelpState::default(),
+        Screen::Help if model.help.page.is_some() && !model.help.editing => model.help = HelpState::default(),
         Screen::Help => {
-            let previous = model.previous;
+            let (previous, editing) = (model.previous, model.help.editing);
             go(model, previous);
+            model.policy.editing = editing && previous == Screen::Policy;
         }
         Screen::Sql => model.sql.filter.clear(),
         Screen::Inspect => model.inspect.why = None,
@@ -159,7 +162,7 @@ pub fn leave(model: &mut Model) -> Vec<Effect> {
 
 fn field_accept(model: &mut Model) -> Vec<Effect> {
     match model.screen {
-        Screen::Policy => policy::find_accepted(model),
+        Screen::Policy => return super::edit::field_accepted(model),
         Screen::Sql => {
             if let Some(field) = model.sql.search.take() {
                 model.sql.filter = field.text;

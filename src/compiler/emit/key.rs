@@ -210,6 +210,7 @@ mod tests {
             signs_in: false,
             relations: Vec::new(),
             permissions: Vec::new(),
+            roles: None,
             span: Span::default(),
         }
     }

@@ -116,6 +116,7 @@ impl<'p> Resolver<'p> {
             signs_in: decl.name.value == "user",
             relations: Vec::new(),
             permissions: Vec::new(),
+            roles: None,
             span: decl.name.span,
         };
         let Some(header) = &decl.header else {
@@ -126,12 +127,7 @@ impl<'p> Resolver<'p> {
         if let Some(key) = &header.key {
             def.key = self.key(key, id);
         }
-        if let Some(span) = header.principal {
-            if def.name != "user" {
-                self.not_built(span, "a type other than user that signs in is");
-            }
-            def.signs_in = true;
-        }
+        def.signs_in |= header.principal.is_some();
         def.condition = header.condition.as_ref().and_then(|sql| self.row_condition(sql, 101));
         def
     }

@@ -43,7 +43,9 @@ fn hostile(sql: &str) -> String {
         let end = word.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(word.len());
         let (word, after) = word.split_at(end);
         out.push_str(before);
-        let named = NAMES.iter().find(|(name, _)| *name == word && !before.ends_with('\''));
+        // `app role` begins a line of the policy.
+        let word_of_policy = word == "app" && after.starts_with(" role");
+        let named = NAMES.iter().find(|(name, _)| *name == word && !word_of_policy && !before.ends_with('\''));
         out.push_str(named.map_or(word, |(_, hostile)| hostile));
         rest = after;
     }

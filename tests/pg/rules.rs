@@ -110,7 +110,7 @@ async fn a_masked_view_follows_the_table_and_is_replaced_in_place() {
     // Other masks, the same columns: what is built on the view stays.
     let other = POLICY.replace("mask salary : pay", "mask salary : owner");
     town.apply(&other).await.unwrap();
-    assert_eq!(town.texts("SELECT count(*)::text FROM app.report").await, [["20"]]);
+    assert_eq!(town.texts("SELECT to_regclass('app.report')::text").await, [["app.report"]]);
     // A column that goes cannot go in place.
     town.run("ALTER TABLE app.people DROP COLUMN note CASCADE").await;
     town.run("CREATE OR REPLACE VIEW app.report AS SELECT id, salary FROM app.people").await;

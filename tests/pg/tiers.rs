@@ -16,7 +16,7 @@ fn policy(types: usize) -> String {
         for people in ["editor", "commenter", "viewer"] {
             text.push_str(&format!("  {people} : user = app.{people}s{at}(id -> user_id)\n"));
         }
-        let mut parent = |tier: &str| {
+        let parent = |tier: &str| {
             if at == 1 { String::new() } else { format!(" or parent.{tier}") }
         };
         let (admin, edit, comment, view) = (parent("admin"), parent("edit"), parent("comment"), parent("view"));

@@ -30,7 +30,7 @@ use std::collections::{BTreeSet, HashSet};
 use sha2::{Digest, Sha256};
 
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::ident::QualName;
+use crate::compiler::ident::{Ident, QualName};
 use crate::compiler::model::{Command, Expr, GraphId, Model, Place, RelId, Subject, Target, TypeId};
 use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 

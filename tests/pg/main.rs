@@ -15,6 +15,7 @@ mod build;
 mod docs;
 mod keys;
 mod measure;
+mod people;
 mod plain;
 mod races;
 mod read_plans;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use rowdeck::compiler::emit::{Options, emit_with, runtime};
 use rowdeck::compiler::{Compiled, compile};
+use rowdeck::db::plan::{Plan, Policy, plan};
 use tokio_postgres::Client;
 
 use crate::server::Database;
@@ -65,6 +66,15 @@ impl Town {
             }
         }
         self.owner.batch_execute("COMMIT; SET client_min_messages = warning").await.unwrap();
+    }
+
+    /// Plans another policy here.
+    pub async fn plan(&self, policy: &str) -> Plan {
+        let compiled = compiled(policy);
+        let model = compiled.model.unwrap();
+        let emitted = emit_with(&model, &Options::default()).unwrap();
+        let policy = Policy { name: "policy.authz", sources: &compiled.sources, model: &model, emitted: &emitted };
+        plan(&self.owner, &policy).await.unwrap()
     }
 
     /// Statements as the owner.
@@ -156,6 +166,13 @@ impl Town {
     /// `who` and the verdict of `explain`, as the operator.
     async fn agree_who(&self, users: &[&str], ask: &Ask<'_>, all: &[String]) {
         let Ask { ty, permission, holds, .. } = *ask;
+        // Whoever cannot sign in is not among everyone.
+        let mut real: Vec<&str> = Vec::new();
+        for user in users {
+            if !self.seen(Some(user), "SELECT authz.principal()").await[0][0].is_empty() {
+                real.push(user);
+            }
+        }
         for id in all {
             let sql = "SELECT * FROM authz.who($1, $2::text, $3)";
             let rows = self.owner.query(sql, &[&ty, id, &permission]).await;
@@ -165,7 +182,7 @@ impl Town {
                 let (kind, name): (String, String) = (row.get(0), row.get(1));
                 let except: Vec<String> = row.get::<_, Option<Vec<String>>>(2).unwrap_or_default();
                 let all_of = |service: bool| {
-                    users.iter().filter(move |u| u.starts_with("service:") == service).map(|u| (*u).to_owned())
+                    real.iter().filter(move |u| u.starts_with("service:") == service).map(|u| (*u).to_owned())
                 };
                 match (kind.as_str(), name.as_str()) {
                     ("user", _) => drop(who.insert(name)),

@@ -62,6 +62,11 @@ pub fn me_variable(model: &Model, ty: TypeId) -> Option<String> {
     Some(Ident::generated(&["authz", "", "as", "", &model.ty(ty)?.name]).to_string())
 }
 
+/// The function that a condition on a row became; `hash` is of the condition and its table.
+pub fn condition(hash: &str) -> String {
+    generated(GEN, &["condition", hash])
+}
+
 /// The table of run-time shares of a relation with one kind of subject.
 pub fn shares(ty: &TypeDef, relation: &str, subject: &ShareSubject) -> String {
     let mut parts = vec!["share", ty.name.as_str(), relation];

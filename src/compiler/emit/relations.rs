@@ -4,7 +4,6 @@
 use crate::compiler::ident::literal;
 use crate::compiler::model::{Condition, PermId, Place, RelId, Source, Subject, Target, TypeId};
 
-use super::check::on_row;
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built, owner_function};
 use super::key::Id;
 use super::names::{self, ShareSubject};
@@ -27,20 +26,23 @@ impl Policy<'_> {
     pub fn rows(&self, ty: TypeId, relation: RelId, source: &Source) -> Emit<Rows> {
         let def = self.ty(ty)?;
         match &source.place {
-            Place::Column { columns } => Ok(Rows {
-                from: format!("{} AS this", def.table),
-                object: self.key(ty)?.of_row("this"),
-                subject: Some(Id::of("this", columns)),
-                condition: match &def.condition {
-                    Some(condition) => Some(on_row(condition, "this")?),
-                    None => None,
-                },
-            }),
+            Place::Column { .. } | Place::Polymorphic { .. } => {
+                let named = self.named_in_row(ty, source, "this")?;
+                let (subject, test) = named.map_or((None, None), |named| (Some(named.id), named.test));
+                let mut conditions: Vec<String> = test.into_iter().collect();
+                conditions.extend(def.condition.as_ref().map(|c| self.on_row(&def.table, c, "this")));
+                Ok(Rows {
+                    from: format!("{} AS this", def.table),
+                    object: self.key(ty)?.of_row("this"),
+                    subject,
+                    condition: joined(conditions),
+                })
+            }
             Place::Table { table, object, subject, condition } => {
                 let (object, subject) = (Id::of("l", object), Id::of("l", subject));
                 let mut conditions = Vec::new();
                 if let Some(condition) = condition {
-                    conditions.push(on_row(condition, "l")?);
+                    conditions.push(self.on_row(table, condition, "l"));
                 }
                 conditions.extend(self.counted(ty, &object)?);
                 Ok(Rows {
@@ -65,7 +67,6 @@ impl Policy<'_> {
                 })
             }
             Place::Role { permission } => self.role_rows(ty, *permission, source),
-            Place::Polymorphic { .. } => Err(not_built(source.span, "polymorphic relations")),
         }
     }
 
@@ -128,7 +129,7 @@ impl Policy<'_> {
     fn counted_and(&self, ty: TypeId, id: &Id, also: Option<&Condition>) -> Emit<Option<String>> {
         let def = self.ty(ty)?;
         let conditions: Vec<String> =
-            def.condition.iter().chain(also).map(|condition| on_row(condition, "this")).collect::<Emit<_>>()?;
+            def.condition.iter().chain(also).map(|condition| self.on_row(&def.table, condition, "this")).collect();
         if conditions.is_empty() {
             return Ok(None);
         }
@@ -171,7 +172,7 @@ impl Policy<'_> {
         let def = self.ty(ty)?;
         for (at, found) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
             let relation = RelId(at);
-            let is_listed = |s: &Source| !matches!(s.place, Place::Column { .. });
+            let is_listed = |s: &Source| !s.place.is_in_row();
             self.relation_pair(ty, relation, &found.name, |_| true, made)?;
             let listed = self.listed_part(ty, relation)?;
             if listed != found.name && found.sources.iter().any(is_listed) {
@@ -263,7 +264,7 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// The view and the set from which a relation to objects that is kept in a link table, followed, finds `target`.
+    /// The view and the set from which a relation that does not stand in the row, followed, finds `target`.
     pub fn followed_objects(
         &self,
         ty: TypeId,
@@ -278,8 +279,7 @@ impl Policy<'_> {
         let mut view = Vec::new();
         let mut set = Vec::new();
         let mut setting = Scope::new(ty, "this", Asker::Variables, Form::Set);
-        let listed = |s: &&Source| matches!(s.place, Place::Table { .. } | Place::Shared { .. });
-        for source in found.sources.iter().filter(listed) {
+        for source in found.sources.iter().filter(|s| !s.place.is_in_row()) {
             let Subject::Type(reached) = source.subject else { continue };
             let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
             let rows = self.rows(ty, relation, source)?;
@@ -312,7 +312,7 @@ impl Policy<'_> {
         found
             .sources
             .iter()
-            .filter(|s| !matches!(s.place, Place::Column { .. }))
+            .filter(|s| !s.place.is_in_row())
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
                 let holder = self.is_caller(scope, source.subject, rows.subject.as_ref())?;

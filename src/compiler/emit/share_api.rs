@@ -5,7 +5,6 @@ use crate::compiler::ident::literal;
 use crate::compiler::model::TypeId;
 
 use super::api::Api;
-use super::check::on_row;
 use super::context::{Emit, Policy};
 use super::names::{self, ShareSubject};
 use super::principals::CAVEAT;
@@ -149,7 +148,7 @@ impl Policy<'_> {
                  RAISE EXCEPTION 'AZ706: the policy does not let this % be shared as it stands', authz__kind USING ERRCODE = 'P0001';\n    END IF;\n",
                 self.ty(share.object)?.table,
                 key.of_row("this").equals(&key.of_text("authz__id")),
-                on_row(condition, "this")?
+                self.on_row(&self.ty(share.object)?.table, condition, "this")
             ));
         }
         Ok(text)

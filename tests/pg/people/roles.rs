@@ -74,7 +74,7 @@ async fn roles_give_nobody_more_than_may_be_given() {
         ("3", format!("SELECT authz.share('doc', 1, 'role:{role}', 'user', 3)"), "42501"),
         ("1", format!("SELECT authz.share('doc', 1, 'role:{role} ', 'user', 3)"), "P0001"),
         ("1", format!("SELECT authz.share('doc', 1, 'role:{role}', 'anyone', '')"), "P0001"),
-        ("1", format!("SELECT authz.share('doc', 1, 'roles__view', 'user', 3)"), "P0001"),
+        ("1", "SELECT authz.share('doc', 1, 'roles__view', 'user', 3)".to_owned(), "P0001"),
         ("1", "SELECT * FROM authz_int.roles".to_owned(), "42501"),
         ("1", "SELECT authz.set_role_permissions(NULL, ARRAY['view'])".to_owned(), "P0001"),
     ] {

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use crate::compiler::ident::{Ident, QualName, literal};
-use crate::compiler::model::{Command, Expr, Rule, TableRules};
+use crate::compiler::model::{Command, Expr, Rule, TableRules, Verb};
 use crate::compiler::objects::{LockMode, Object, ObjectKind, Phase};
 use crate::compiler::span::Span;
 
 use super::context::{Emit, Policy};
+use super::principals::{MAY, command_action};
 use super::relations::indented;
 use super::rules::any_line;
 use super::views::Made;
@@ -22,7 +23,9 @@ impl Policy<'_> {
         let table = &self.ty(rules.ty)?.table;
         let lines: Vec<&Rule> = rules.rules.iter().filter(|rule| rule.command == Command::Select).collect();
         let select = if lines.is_empty() { Expr::Nobody(Span::default()) } else { any_line(&lines) };
-        let shown = self.staged(rules, "this", &select, made)?.text;
+        // The view runs as its owner, whom no policy binds: it asks what the select policy asks.
+        let may = literal(&command_action(table, Verb::Select));
+        let shown = format!("(SELECT {MAY}({may})) AND ({})", self.staged(rules, "this", &select, made)?.text);
         let mut masks: BTreeMap<&Ident, Vec<String>> = BTreeMap::new();
         for rule in &rules.rules {
             let Command::Mask(columns) = &rule.command else { continue };

@@ -131,7 +131,7 @@ impl Policy<'_> {
         let mut queries = Vec::new();
         for term in terms {
             if let Expr::Relation(relation, _) = term {
-                queries.extend(self.held_rows(&mut scope, ty, *relation, true, |_| true)?);
+                queries.extend(self.held_rows(&mut scope, ty, *relation, |_| true)?);
             } else {
                 let check = self.check(&mut scope, term)?;
                 let ids = scope.ids(key, &id);

@@ -1,20 +1,13 @@
 //! What a relation becomes: a view of the ids on which the caller is in it, a function with the same ids, and for
 //! memberships and groups a function that gives them as an array.
 
-use crate::compiler::model::{Place, RelId, Source, Subject, Target, TypeId};
+use crate::compiler::ident::literal;
+use crate::compiler::model::{Condition, PermId, Place, RelId, Source, Subject, Target, TypeId};
 
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built, owner_function};
 use super::key::Id;
 use super::names::{self, ShareSubject};
 use super::views::Made;
-
-/// A share that counts now: started and not expired, as the clock stands at the statement's start.
-pub fn live(share: &str) -> String {
-    format!(
-        "({share}.starts IS NULL OR {share}.starts <= statement_timestamp()) \
-         AND ({share}.expires IS NULL OR {share}.expires > statement_timestamp())"
-    )
-}
 
 /// A source as rows: a FROM item and the columns with the object's and the subject's key in it.
 pub struct Rows {
@@ -26,17 +19,6 @@ pub struct Rows {
     pub subject: Option<Id>,
     /// Which rows count, SQL text without AND; `None` when all.
     pub condition: Option<String>,
-    /// The condition that the object is there, where a row may outlive it and `condition` does not say so. A query that
-    /// looks at objects which are there anyway needs none.
-    pub there: Option<String>,
-}
-
-impl Rows {
-    /// What must hold of a row besides, each with AND before it, where the object may not be there.
-    fn conditions(&self) -> String {
-        let all = self.condition.iter().chain(&self.there);
-        all.map(|condition| format!(" AND {condition}")).collect()
-    }
 }
 
 impl Policy<'_> {
@@ -54,7 +36,6 @@ impl Policy<'_> {
                     object: self.key(ty)?.of_row("this"),
                     subject,
                     condition: joined(conditions),
-                    there: None,
                 })
             }
             Place::Table { table, object, subject, condition } => {
@@ -63,62 +44,106 @@ impl Policy<'_> {
                 if let Some(condition) = condition {
                     conditions.push(self.on_row(table, condition, "l"));
                 }
-                let counted = self.counted(ty, &object)?;
-                let there = if counted.is_none() { Some(self.there(ty, &object)?) } else { None };
-                conditions.extend(counted);
+                conditions.extend(self.counted(ty, &object)?);
                 Ok(Rows {
                     from: format!("{table} AS l"),
                     object,
                     subject: Some(subject),
                     condition: joined(conditions),
-                    there,
                 })
             }
-            Place::Shared { condition: None, .. } => {
+            Place::Shared { condition, .. } => {
                 let name = &self.relation(ty, relation)?.name;
                 let kind = ShareSubject::of(self.model, source.subject)
-                    .ok_or_else(|| not_built(source.span, "share links"))?;
-                let subject = match source.subject {
-                    Subject::Type(to) | Subject::Group(to, _) => Some(self.key(to)?.of_columns("l", "subject")),
-                    _ => None,
-                };
+                    .ok_or_else(|| not_built(source.span, "a subject of another policy"))?;
                 let object = self.key(ty)?.of_columns("l", "object");
-                let mut conditions = vec![live("l")];
-                conditions.extend(self.counted(ty, &object)?);
+                let mut conditions = vec![self.live("l")];
+                conditions.extend(self.counted_and(ty, &object, condition.as_ref())?);
                 Ok(Rows {
                     from: format!("{} AS l", names::shares(def, name, &kind)),
                     object,
-                    subject,
+                    subject: self.share_subject(source.subject)?,
                     condition: joined(conditions),
-                    // Shares end with their objects.
-                    there: None,
                 })
             }
-            Place::Shared { .. } => Err(not_built(source.span, "`shared if`")),
-            Place::Role { .. } => Err(not_built(source.span, "roles made at run time")),
+            Place::Role { permission } => self.role_rows(ty, *permission, source),
         }
+    }
+
+    /// The subject in the row `l` of a share's table.
+    fn share_subject(&self, subject: Subject) -> Emit<Option<Id>> {
+        Ok(match subject {
+            Subject::Type(to) | Subject::Group(to, _) => Some(self.key(to)?.of_columns("l", "subject")),
+            Subject::Link => Some(Id::one("l.hash")),
+            Subject::Everyone(_) | Subject::Anyone => None,
+        })
+    }
+
+    /// Roles that include a permission and belong to the object's owner of roles, as rows.
+    fn role_rows(&self, ty: TypeId, permission: PermId, source: &Source) -> Emit<Rows> {
+        let def = self.ty(ty)?;
+        let kind = ShareSubject::of(self.model, source.subject)
+            .ok_or_else(|| not_built(source.span, "a subject of another policy"))?;
+        let object = self.key(ty)?.of_columns("l", "object");
+        let owner = def.roles.as_ref().map_or(ty, |roles| roles.owner);
+        let same = self.key(ty)?.of_row("this").equals(&object);
+        let conditions = [
+            self.live("l"),
+            format!("r.type = {}", literal(&def.name)),
+            format!("{} = ANY (r.permissions)", literal(&self.permission(ty, permission)?.name)),
+            format!("r.owner_type = {}", literal(&self.ty(owner)?.name)),
+            format!(
+                "(SELECT true FROM {} AS this WHERE {same} AND r.owner_id = {}{} LIMIT 1)",
+                def.table,
+                self.role_owner_text(ty, "this")?,
+                self.counts(ty, "this")?
+            ),
+        ];
+        Ok(Rows {
+            from: format!("{} AS l JOIN authz_int.roles AS r ON r.id = l.role", names::role_shares(def, &kind)),
+            object,
+            subject: self.share_subject(source.subject)?,
+            condition: Some(conditions.join(" AND ")),
+        })
+    }
+
+    /// The id, as text, of what owns the roles that count on the row `row`.
+    pub fn role_owner_text(&self, ty: TypeId, row: &str) -> Emit<String> {
+        let key = self.key(ty)?;
+        let Some((owner, from)) = self.ty(ty)?.roles.as_ref().and_then(|r| Some((r.owner, r.from?))) else {
+            return Ok(key.text(&key.of_row(row)));
+        };
+        let source = self.relation(ty, from)?.sources.first();
+        let Some(Source { place: Place::Column { columns }, .. }) = source else {
+            return Err(not_built(self.ty(ty)?.span, "an owner of roles that no column names"));
+        };
+        Ok(self.key(owner)?.text(&Id::of(row, columns)))
     }
 
     /// The condition that the object `id` of type `ty` counts; `None` when every row of the type does.
     fn counted(&self, ty: TypeId, id: &Id) -> Emit<Option<String>> {
-        if self.ty(ty)?.condition.is_none() { Ok(None) } else { self.there(ty, id).map(Some) }
+        self.counted_and(ty, id, None)
     }
 
-    /// The condition that there is an object `id` of type `ty` and that it counts.
-    pub fn there(&self, ty: TypeId, id: &Id) -> Emit<String> {
+    /// The condition that the object `id` of type `ty` counts and that `also` holds on its row.
+    fn counted_and(&self, ty: TypeId, id: &Id, also: Option<&Condition>) -> Emit<Option<String>> {
+        let def = self.ty(ty)?;
+        let conditions: Vec<String> =
+            def.condition.iter().chain(also).map(|condition| self.on_row(&def.table, condition, "this")).collect();
+        if conditions.is_empty() {
+            return Ok(None);
+        }
         let same = self.key(ty)?.of_row("this").equals(id);
-        let counts = self.counts(ty, "this")?;
-        Ok(format!("(SELECT true FROM {} AS this WHERE {same}{counts} LIMIT 1)", self.ty(ty)?.table))
+        let conditions = conditions.join(" AND ");
+        Ok(Some(format!("(SELECT true FROM {} AS this WHERE {same} AND {conditions} LIMIT 1)", def.table)))
     }
 
-    /// `SELECT` of the ids of the objects on which the caller is in the relation, from the sources that `keep` takes;
-    /// link rows that name no object count only for a caller who looks at objects that are there (`loose`).
+    /// `SELECT` of the ids of the objects on which the caller is in the relation, from the sources that `keep` takes.
     pub fn held_rows(
         &self,
         scope: &mut Scope,
         ty: TypeId,
         relation: RelId,
-        loose: bool,
         keep: impl Fn(&Source) -> bool,
     ) -> Emit<Vec<String>> {
         let found = self.relation(ty, relation)?;
@@ -135,11 +160,7 @@ impl Policy<'_> {
                     }
                     (_, subject, _) => self.is_caller(scope, source.subject, subject.as_ref())?,
                 };
-                let condition = if loose {
-                    rows.condition.iter().map(|c| format!(" AND {c}")).collect()
-                } else {
-                    rows.conditions()
-                };
+                let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
                 let ids = scope.ids(self.key(ty)?, &rows.object);
                 Ok(format!("SELECT {ids} FROM {} WHERE {holder}{condition}", rows.from))
             })
@@ -152,11 +173,10 @@ impl Policy<'_> {
         for (at, found) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
             let relation = RelId(at);
             let is_listed = |s: &Source| !s.place.is_in_row();
-            self.relation_pair(ty, relation, &found.name, false, |_| true, made)?;
-            // The listed part is asked for of rows that are there.
+            self.relation_pair(ty, relation, &found.name, |_| true, made)?;
             let listed = self.listed_part(ty, relation)?;
             if listed != found.name && found.sources.iter().any(is_listed) {
-                self.relation_pair(ty, relation, &listed, true, is_listed, made)?;
+                self.relation_pair(ty, relation, &listed, is_listed, made)?;
             }
             self.mine_function(ty, relation, made)?;
         }
@@ -169,18 +189,17 @@ impl Policy<'_> {
         ty: TypeId,
         relation: RelId,
         part: &str,
-        loose: bool,
         keep: impl Fn(&Source) -> bool,
         made: &mut Made,
     ) -> Emit<()> {
         let def = self.ty(ty)?;
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
-        let rows = self.held_rows(&mut scope, ty, relation, loose, &keep)?;
+        let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
         // Such a row names no view, so its parts have nothing of the scope to divide.
         let parts = rows.into_iter().map(|row| (row, scope.clone())).collect();
         made.union_view(&names::view(def, part), self.key(ty)?, parts);
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
-        let rows = self.held_rows(&mut scope, ty, relation, loose, &keep)?;
+        let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
         self.set_function(ty, part, &scope, &rows.join("\nUNION ALL\n"), made)
     }
 
@@ -200,14 +219,14 @@ impl Policy<'_> {
         let own_group = |s: &Source| s.subject == Subject::Group(ty, relation);
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let key = self.key(ty)?;
-        let start = self.held_rows(&mut scope, ty, relation, false, |s| !own_group(s))?;
+        let start = self.held_rows(&mut scope, ty, relation, |s| !own_group(s))?;
         let steps: Vec<String> = found
             .sources
             .iter()
             .filter(|s| own_group(s))
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
-                let condition = rows.conditions().replacen(" AND ", " WHERE ", 1);
+                let condition = rows.condition.map(|c| format!(" WHERE {c}")).unwrap_or_default();
                 let member = rows.subject.as_ref().map(|subject| key.typed(subject, "member")).unwrap_or_default();
                 Ok(format!("SELECT {member}, {} FROM {}{condition}", key.typed(&rows.object, "id"), rows.from))
             })

@@ -21,7 +21,8 @@ BEGIN
           'what', u.what) ORDER BY u.id)
         INTO wrong FROM unnest(v_ids, v_whats) AS u(id, what);
     END IF;
-    IF checked >= v_size THEN
+    -- Rows that are no objects count for the range, and not as checked.
+    IF {{range}}(v_to, 1) IS NOT NULL THEN
       upto := v_to::text;
       RETURN;
     END IF;

@@ -15,6 +15,7 @@ mod key;
 mod later;
 pub mod logic;
 mod names;
+mod nodes;
 mod permissions;
 mod relations;
 mod rules;

@@ -12,6 +12,7 @@ pub(super) mod verify;
 use super::super::super::ident::{Ident, QualName, literal};
 use super::super::super::model::{Condition, GraphLink, Model, Place, Source, TypeDef, TypeId};
 use super::super::super::objects::{Object, ObjectKind, Phase};
+use super::super::in_row::from_text;
 use super::super::key::{Id, Key, held_type};
 use super::super::names::{self, ShareSubject};
 use super::SCHEMA;
@@ -174,12 +175,18 @@ impl Numbered {
                 let to = model.ty(link.parent)?;
                 // The column may be text or an enumeration.
                 let test = format!("this.{type_column}::text = {}", literal(&to.name));
+                let column = format!("this.{id_column}");
+                let as_text = model.pair_holds_text(link.child, id_column);
+                let id = match to.key.first() {
+                    Some(key) if as_text => from_text(key.ty, &test, &column),
+                    _ => column,
+                };
                 self.columns.push(RowLink {
                     child,
                     parent,
-                    id: this(std::slice::from_ref(id_column)),
+                    id: vec![id],
                     holds: vec![id_column.clone()],
-                    as_text: false,
+                    as_text,
                     test: Some(test),
                     condition,
                 });

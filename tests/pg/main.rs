@@ -17,6 +17,7 @@ mod docs;
 mod graphs;
 mod keys;
 mod measure;
+mod operator;
 mod pairs;
 mod plain;
 mod races;

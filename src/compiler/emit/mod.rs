@@ -16,6 +16,7 @@ mod later;
 pub mod logic;
 mod masks;
 mod names;
+mod nodes;
 mod permissions;
 mod relations;
 mod rules;

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::compiler::model::{Condition, Expr, Place, RelId, Source, Subject, Target, TypeId};
+use crate::compiler::model::{Condition, Expr, Place, RelId, Subject, Target, TypeId};
 
 use super::condition;
 use super::context::{Emit, Form, Policy, Scope, not_built};
+use super::key::{Id, Key};
 use super::logic;
 use super::names;
 
@@ -99,22 +100,22 @@ impl Policy<'_> {
         let mut texts = Vec::new();
         for source in &found.sources {
             if let Place::Column { columns } = &source.place {
-                let column = one(columns, source)?;
-                let holder = self.is_caller(scope, source.subject, &format!("{}.{column}", scope.row))?;
-                texts.push(holder);
+                let value = Id::of(&scope.row, columns);
+                texts.push(self.is_caller(scope, source.subject, Some(&value))?);
             }
         }
         if found.sources.iter().any(|s| !matches!(s.place, Place::Column { .. })) {
             let def = self.ty(scope.ty)?;
-            let key = format!("{}.{}", scope.row, self.key(scope.ty)?.0);
+            let key = self.key(scope.ty)?;
+            let id = key.of_row(&scope.row);
             let listed = self.listed_part(scope.ty, relation)?;
             texts.push(match scope.form {
                 Form::Probe => {
                     let view = names::view(def, &listed);
                     scope.views.push(view.clone());
-                    probe(&view, &key)
+                    probe(key, &view, &id)
                 }
-                Form::Set => format!("({key} IN (SELECT {}()))", names::function("set", def, &listed)),
+                Form::Set => key.in_set(&id, &names::function("set", def, &listed)),
             });
         }
         Ok(match texts.as_slice() {
@@ -131,11 +132,15 @@ impl Policy<'_> {
         Ok(if columns { format!("{}__listed", found.name) } else { found.name.clone() })
     }
 
-    /// The condition under which the caller is the subject that `value` (SQL text) names.
-    pub fn is_caller(&self, scope: &mut Scope, subject: Subject, value: &str) -> Emit<String> {
+    /// The condition under which the caller is the subject that `value` names; `None` where the subject has no id.
+    pub fn is_caller(&self, scope: &mut Scope, subject: Subject, value: Option<&Id>) -> Emit<String> {
+        let value = || value.ok_or_else(|| not_built(Default::default(), "a subject without an id"));
         match subject {
-            Subject::Type(_) => Ok(format!("{value} = {}", scope.me())),
-            Subject::Group(ty, relation) => Ok(format!("{value} = ANY ({})", scope.mine(self, ty, relation)?)),
+            Subject::Type(_) => Ok(value()?.equals(&Id::one(scope.me()))),
+            Subject::Group(ty, relation) => {
+                let mine = scope.mine(self, ty, relation)?;
+                Ok(self.key(ty)?.among(value()?, &mine))
+            }
             Subject::Everyone(_) => Ok(format!("{} IS NOT NULL", scope.me())),
             Subject::Anyone => Ok("true".to_owned()),
             Subject::Link => Err(not_built(Default::default(), "share links")),
@@ -152,26 +157,27 @@ impl Policy<'_> {
             let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
             texts.push(match &source.place {
                 Place::Column { columns } => {
-                    let value = format!("{}.{}", scope.row, one(columns, source)?);
+                    let value = Id::of(&scope.row, columns);
                     self.reached(scope, reached, *target, &value)?
                 }
                 Place::Table { .. } => {
                     let def = self.ty(scope.ty)?;
                     let target = self.target_name(reached, *target)?;
-                    let key = format!("{}.{}", scope.row, self.key(scope.ty)?.0);
+                    let key = self.key(scope.ty)?;
+                    let id = key.of_row(&scope.row);
                     match scope.form {
                         Form::Probe => {
                             let view = names::followed(def, &found.name, target);
                             scope.views.push(view.clone());
-                            probe(&view, &key)
+                            probe(key, &view, &id)
                         }
                         Form::Set => {
                             let name = format!("{}__{target}", found.name);
-                            format!("({key} IN (SELECT {}()))", names::function("set", def, &name))
+                            key.in_set(&id, &names::function("set", def, &name))
                         }
                     }
                 }
-                Place::Polymorphic { .. } | Place::Shared { .. } => {
+                Place::Polymorphic { .. } | Place::Shared { .. } | Place::Role { .. } => {
                     return Err(not_built(source.span, "following this kind of relation"));
                 }
             });
@@ -184,22 +190,24 @@ impl Policy<'_> {
         })
     }
 
-    /// The condition under which `target` holds on the object of type `ty` whose key is `value` (SQL text).
-    pub fn reached(&self, scope: &mut Scope, ty: TypeId, target: Target, value: &str) -> Emit<String> {
+    /// The condition under which `target` holds on the object of type `ty` whose id is `value`.
+    pub fn reached(&self, scope: &mut Scope, ty: TypeId, target: Target, value: &Id) -> Emit<String> {
         let def = self.ty(ty)?;
+        let key = self.key(ty)?;
         let name = self.target_name(ty, target)?;
         if let Target::Relation(relation) = target
             && self.is_membership(ty, relation)
         {
-            return Ok(format!("{value} = ANY ({})", scope.mine(self, ty, relation)?));
+            let mine = scope.mine(self, ty, relation)?;
+            return Ok(key.among(value, &mine));
         }
         Ok(match scope.form {
             Form::Probe => {
                 let view = names::view(def, name);
                 scope.views.push(view.clone());
-                probe(&view, value)
+                probe(key, &view, value)
             }
-            Form::Set => format!("({value} IN (SELECT {}()))", names::function("set", def, name)),
+            Form::Set => key.in_set(value, &names::function("set", def, name)),
         })
     }
 
@@ -229,19 +237,8 @@ impl Policy<'_> {
 
 /// A look-up by id in a generated view, as a scalar sub-select: PostgreSQL cannot turn it into a hash of the whole
 /// view, as it may an EXISTS or an IN.
-pub fn probe(view: &str, value: &str) -> String {
-    format!("(SELECT true FROM {view} v WHERE v.id = {value} LIMIT 1)")
-}
-
-/// The only column of a reference to a single-column key.
-pub fn one<'a>(
-    columns: &'a [crate::compiler::ident::Ident],
-    source: &Source,
-) -> Emit<&'a crate::compiler::ident::Ident> {
-    match columns {
-        [column] => Ok(column),
-        _ => Err(not_built(source.span, "composite keys")),
-    }
+pub fn probe(key: Key<'_>, view: &str, value: &Id) -> String {
+    format!("(SELECT true FROM {view} v WHERE {} LIMIT 1)", key.of_view("v").equals(value))
 }
 
 /// A condition as text on the row called `row`, in parentheses.

@@ -10,6 +10,8 @@ mod condition;
 mod context;
 mod describe;
 pub mod graph;
+mod key;
+mod later;
 pub mod logic;
 mod names;
 mod permissions;
@@ -31,6 +33,7 @@ use crate::compiler::model::{Expr, GraphId, Model, RelId, Subject, Target, TypeI
 use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 
 use context::{Emit, Policy, not_built};
+use key::Key;
 use views::Made;
 
 /// What can be set about the generated SQL. None of it changes who may see what.
@@ -75,6 +78,10 @@ pub fn emit(model: &Model) -> Result<Emitted, Vec<Diagnostic>> {
 /// # Errors
 /// As [`emit`].
 pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagnostic>> {
+    let missing = later::not_yet(model);
+    if !missing.is_empty() {
+        return Err(missing);
+    }
     let mut emitted = Vec::new();
     for at in 0..model.graphs.len() {
         let made = graph::emit_graph(model, GraphId(at), options.cluster_size)?;
@@ -117,6 +124,7 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     objects.extend(upkeep);
     objects.extend(policy.share_upkeep(&shares)?);
     objects.sort_by_key(|object| object.phase);
+    objects.extend(key_types(policy));
     objects.append(&mut made.functions);
     objects.extend(made.view_objects()?);
     objects.extend(grants(policy, &made));
@@ -124,6 +132,16 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     unique_names(&objects)?;
     let digest = digest(&objects);
     Ok(Emitted { objects, graphs: policy.graphs.clone(), tables, digest })
+}
+
+/// The composite types that stand for keys of several columns.
+fn key_types(policy: &Policy<'_>) -> Vec<Object> {
+    let keys = policy.model.types.iter().map(Key::new);
+    keys.filter_map(|key| {
+        let (kind, phase) = (ObjectKind::Type, Phase::Functions);
+        Some(Object { kind, name: key.sql(), sql: key.create_type()?, locks: Vec::new(), phase, graph: None })
+    })
+    .collect()
 }
 
 /// The table that holds the shares of a shared relation with one kind of subject; `None` when there is none.

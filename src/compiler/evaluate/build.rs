@@ -149,6 +149,7 @@ impl<'a> Builder<'a> {
                 let (object, subject) = (object.iter().collect(), subject.iter().collect());
                 self.table_source(ty, source, (table, object, subject), condition.as_ref(), &mut edges)?;
             }
+            Place::Role { .. } => return Err(CannotEvaluate::new(source.span, "roles made at run time")),
             Place::Shared { condition, .. } => {
                 if let Some(condition) = condition {
                     return Err(CannotEvaluate::new(condition.span, "a condition on a shared relation"));

@@ -34,6 +34,7 @@ pub fn needs(model: &Model) -> Evaluated<Needed> {
                     add(table, &mut object.iter().chain(subject));
                     conditions.extend(condition.iter().map(|c| (table, c)));
                 }
+                Place::Role { .. } => {}
                 Place::Shared { condition, .. } => conditions.extend(condition.iter().map(|c| (&def.table, c))),
             }
         }

@@ -15,11 +15,13 @@ impl Resolver<'_> {
     }
 
     /// A caveat's condition, which has no row.
-    pub(super) fn caveat_condition(&mut self, sql: &Sql) {
+    pub(super) fn caveat_condition(&mut self, sql: &Sql) -> Option<Condition> {
+        let before = self.diagnostics.len();
         self.check_condition(sql, 101);
         if let Some(this) = meaningful(&sql.text).find(|p| p.is_word("this")) {
             self.error(112, span_of(sql, &this), "a caveat has no row, so there is no \"this\"");
         }
+        (self.diagnostics.len() == before).then(|| Condition { sql: without_comments(&sql.text), span: sql.span })
     }
 
     /// A condition is pasted between parentheses, so it must be one whole expression: nothing in it may end the

@@ -389,6 +389,6 @@ fn source_uses<'a>(policy: &Policy<'a>, ty: &'a TypeDef, source: &'a Source, out
             add(&ty.table, std::slice::from_ref(type_column), Vec::new());
             add(&ty.table, std::slice::from_ref(id_column), Vec::new());
         }
-        Place::Shared { .. } => {}
+        Place::Shared { .. } | Place::Role { .. } => {}
     }
 }

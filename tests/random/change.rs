@@ -216,7 +216,7 @@ fn share(sampler: &mut Sampler<'_>) -> Option<String> {
         _ => None,
     })?;
     let of = |ty: TypeId| quoted(&model.types[ty.0].name);
-    let whom = match sampler.holder(subject)? {
+    let whom = match sampler.holder(subject) {
         Holder::One(ty, key) => format!("{}, {}, ''", of(ty), quoted(&key_text(&key))),
         Holder::Group(ty, member, key) => {
             let member = quoted(&model.types[ty.0].relations[member.0].name);
@@ -224,6 +224,7 @@ fn share(sampler: &mut Sampler<'_>) -> Option<String> {
         }
         Holder::Everyone(ty) => format!("{}, '*', ''", of(ty)),
         Holder::Anyone => "'anyone', '*', ''".to_owned(),
+        Holder::Link(_) => return None,
     };
     let (kind, name, by) = (quoted(&def.name), quoted(&relation.name), quoted(by));
     let times = [

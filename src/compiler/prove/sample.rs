@@ -156,9 +156,9 @@ impl Sampler<'_> {
         found
     }
 
-    /// With whom a shared source may be shared, at random; `None` for share links.
-    pub fn holder(&mut self, subject: Subject) -> Option<Holder> {
-        Some(match subject {
+    /// With whom a shared source may be shared, at random.
+    pub fn holder(&mut self, subject: Subject) -> Holder {
+        match subject {
             Subject::Type(ty) => {
                 let number = self.number(ty);
                 Holder::One(ty, key(self.model, ty, number))
@@ -169,8 +169,8 @@ impl Sampler<'_> {
             }
             Subject::Everyone(ty) => Holder::Everyone(ty),
             Subject::Anyone => Holder::Anyone,
-            Subject::Link => return None,
-        })
+            Subject::Link => Holder::Link("a link".to_owned()),
+        }
     }
 
     /// A whole small world: in each table up to as many rows as it may have objects.
@@ -200,10 +200,9 @@ impl Sampler<'_> {
         for _ in 0..self.random.below(shares + 1) {
             let Some((ty, relation, subject)) = self.random.pick(&shared).copied() else { break };
             let number = self.number(ty);
-            if let Some(with) = self.holder(subject) {
-                let object = key(self.model, ty, number);
-                facts.shares.push(Share { ty, relation, object, with, starts: None, expires: None });
-            }
+            let with = self.holder(subject);
+            let object = key(self.model, ty, number);
+            facts.shares.push(Share { ty, relation, object, with, starts: None, expires: None, caveat: None });
         }
         facts
     }

@@ -129,6 +129,11 @@ fn conditions(model: &Model) -> Vec<(&QualName, &Condition)> {
         }
         def.permissions.iter().for_each(|p| in_expr(&p.expr, def, &mut found));
     }
+    for never in &model.invariants {
+        if let Some(def) = model.ty(never.ty) {
+            in_expr(&never.expr, def, &mut found);
+        }
+    }
     for rules in &model.rules {
         if let Some(def) = model.ty(rules.ty) {
             rules.rules.iter().for_each(|rule| in_expr(&rule.expr, def, &mut found));

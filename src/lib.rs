@@ -14,5 +14,6 @@ pub mod compiler;
 pub mod db;
 pub mod lsp;
 pub mod policy_file;
+pub mod policy_text;
 pub mod text;
 pub mod views;

@@ -10,6 +10,7 @@ mod apply_docs;
 mod apply_faults;
 mod apply_preflight;
 mod apply_world;
+mod around;
 mod bench;
 mod build;
 mod docs;

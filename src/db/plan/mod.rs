@@ -15,7 +15,7 @@ use tokio_postgres::Client;
 
 pub use changes::{Change, PlannedGraph, PlannedObject};
 pub use locks::LockNeed;
-pub use state::InForce;
+pub use state::{Again, InForce};
 pub(crate) use text::blocked;
 
 use crate::compiler::diagnostic::{Code, Diagnostic};
@@ -46,7 +46,7 @@ impl Policy<'_> {
             if !out.ends_with('\n') {
                 out.push('\n');
             }
-            out.push_str(&format!("\n-- included file {}\n{}", file.name, file.text));
+            out.push_str(&format!("{}{}\n{}", super::kept::INCLUDED, file.name, file.text));
         }
         out
     }
@@ -200,12 +200,17 @@ fn lock_words<S: Serializer>(list: &[Lock], serializer: S) -> Result<S::Ok, S::E
 /// Plans an apply of `policy` in the database `client` is connected to. What stands in the way is in the plan, not an
 /// error: an error means that the database could not be asked.
 pub async fn plan(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError> {
+    plan_again(client, policy, Again::No).await
+}
+
+/// The same for a policy that may be in force and is to be made again all the same.
+pub async fn plan_again(client: &Client, policy: &Policy<'_>, again: Again) -> Result<Plan, DbError> {
     // One transaction, rolled back, under the search path that an apply makes its objects under: bare names mean
     // PostgreSQL's own. Whoever holds a table in a way that keeps even readers out is not waited for.
     const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp;
         SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'";
     client.batch_execute(BEGIN).await?;
-    let result = inside(client, policy).await;
+    let result = inside(client, policy, again).await;
     // A session that is lost has rolled back by itself, and the error says that it is lost.
     let ended = client.batch_execute("ROLLBACK").await;
     let plan = match result {
@@ -222,8 +227,8 @@ pub async fn plan(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError>
     Ok(plan)
 }
 
-async fn inside(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError> {
-    let state = state::read(client, policy.emitted).await?;
+async fn inside(client: &Client, policy: &Policy<'_>, again: Again) -> Result<Plan, DbError> {
+    let state = state::read(client, policy.emitted).await?.again(again);
     let mut plan = draft(client, policy, &state).await?;
     let found = preflight::run(client, policy, &plan).await?;
     plan.blockers = found.blockers;

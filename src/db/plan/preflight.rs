@@ -10,6 +10,7 @@ use crate::compiler::ident::{Ident, QualName};
 use crate::compiler::model::{Command, KeyType, Place, Source, Subject, TypeDef};
 use crate::compiler::objects::LockMode;
 use crate::compiler::span::Span;
+use crate::db::compat::{self, Release};
 use crate::db::error::DbError;
 
 /// The servers we work with, as `server_version_num` counts: from the first, to before the second.
@@ -28,6 +29,16 @@ pub(super) struct Found {
 pub(super) async fn run(client: &Client, policy: &Policy<'_>, plan: &Plan) -> Result<Found, DbError> {
     let mut found = Found::default();
     server(client, &mut found).await?;
+    if let Release::Newer(program) = compat::read(client).await? {
+        found.blockers.push(
+            Blocker::new(format!(
+                "this database was last applied to by {program}, and this is the older {}",
+                compat::PROGRAM
+            ))
+            .code(616)
+            .help("use that release, or a later one"),
+        );
+    }
     rights(client, &mut found).await?;
     app_role(client, policy, &mut found).await?;
     let tables = tables(client, policy, &mut found).await?;

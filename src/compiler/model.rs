@@ -222,6 +222,13 @@ pub struct Roles {
     pub span: Span,
 }
 
+impl Place {
+    /// Whether its rows are those of the type's own table.
+    pub fn is_in_row(&self) -> bool {
+        matches!(self, Place::Column { .. } | Place::Polymorphic { .. })
+    }
+}
+
 /// `can NAME = EXPR`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
@@ -553,6 +560,37 @@ impl Model {
     /// A graph by its id.
     pub fn graph(&self, id: GraphId) -> Option<&Graph> {
         self.graphs.get(id.0)
+    }
+}
+
+/// Key types that are compared with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeyKind {
+    Number,
+    Text,
+    Uuid,
+}
+
+impl Model {
+    /// Whether the id column of a pair holds keys as text, because it names subjects whose keys cannot stand in a column
+    /// of one type.
+    pub fn pair_holds_text(&self, ty: TypeId, column: &Ident) -> bool {
+        let kind = |ty: KeyType| match ty {
+            KeyType::Bigint | KeyType::Integer | KeyType::Smallint => KeyKind::Number,
+            KeyType::Text | KeyType::Varchar => KeyKind::Text,
+            KeyType::Uuid => KeyKind::Uuid,
+        };
+        let sources = self.ty(ty).map(|def| def.relations.iter().flat_map(|relation| &relation.sources));
+        let mut kinds = sources.into_iter().flatten().filter_map(|source| match (&source.place, source.subject) {
+            (Place::Polymorphic { id_column, .. }, Subject::Type(to) | Subject::Group(to, _))
+                if id_column == column =>
+            {
+                self.ty(to)?.key.first().map(|key| kind(key.ty))
+            }
+            _ => None,
+        });
+        let first = kinds.next();
+        first == Some(KeyKind::Text) || kinds.any(|kind| Some(kind) != first)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use rowdeck::compiler::emit::{Options, emit_with, runtime};
 use rowdeck::compiler::{Compiled, compile};
+use rowdeck::db::plan::{Plan, Policy, plan};
 use tokio_postgres::Client;
 
 use crate::server::Database;
@@ -60,6 +61,15 @@ impl Town {
             }
         }
         self.owner.batch_execute("COMMIT; SET client_min_messages = warning").await.unwrap();
+    }
+
+    /// Plans another policy here.
+    pub async fn plan(&self, policy: &str) -> Plan {
+        let compiled = compiled(policy);
+        let model = compiled.model.unwrap();
+        let emitted = emit_with(&model, &Options::default()).unwrap();
+        let policy = Policy { name: "policy.authz", sources: &compiled.sources, model: &model, emitted: &emitted };
+        plan(&self.owner, &policy).await.unwrap()
     }
 
     /// Statements as the owner.

@@ -9,6 +9,7 @@ use crate::compiler::model::{Graph, GraphId, Model, PermId, Permission, RelId, R
 use crate::compiler::objects::GraphTables;
 use crate::compiler::span::Span;
 
+use super::condition::RowFunctions;
 use super::key::{Id, Key, held_type};
 use super::{Options, names};
 
@@ -31,6 +32,8 @@ pub struct Policy<'m> {
     pub graphs: Vec<GraphTables>,
     /// How it is emitted.
     pub options: Options,
+    /// The functions that its conditions became, as they are met.
+    pub row_functions: RowFunctions,
 }
 
 impl<'m> Policy<'m> {

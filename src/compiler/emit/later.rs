@@ -24,9 +24,6 @@ pub fn not_yet(model: &Model) -> Vec<Diagnostic> {
                 if source.subject == Subject::Link {
                     found.push(not_built(source.span, "sharing by link"));
                 }
-                if relation.to_objects {
-                    found.push(not_built(source.span, "sharing with objects"));
-                }
             }
         }
     }

@@ -10,6 +10,7 @@ mod condition;
 mod context;
 mod describe;
 pub mod graph;
+mod in_row;
 mod key;
 mod later;
 pub mod logic;
@@ -32,6 +33,7 @@ use crate::compiler::ident::QualName;
 use crate::compiler::model::{Expr, GraphId, Model, RelId, Subject, Target, TypeId};
 use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 
+use condition::RowFunctions;
 use context::{Emit, Policy, not_built};
 use key::Key;
 use views::Made;
@@ -67,6 +69,13 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
+/// Whether the text of a condition stands in policies and views as it is, because its words show that it only computes
+/// and names nothing but what is PostgreSQL's own under the search path that objects are made under. Any other condition
+/// becomes a function of the row.
+pub fn stands_in_rules(sql: &str) -> bool {
+    condition::is_simple(sql.trim())
+}
+
 /// Everything `model` becomes in the database.
 ///
 /// # Errors
@@ -95,7 +104,7 @@ pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagno
         graphs.push(made.tables);
         upkeep.extend(made.objects);
     }
-    let policy = Policy { model, graphs, options: *options };
+    let policy = Policy { model, graphs, options: *options, row_functions: RowFunctions::default() };
     emit_policy(&policy, upkeep).map_err(|diagnostic| vec![diagnostic])
 }
 
@@ -122,6 +131,7 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
         tables.push(governed);
     }
 
+    policy.row_functions.make(&mut made);
     let mut objects = policy.share_tables(&shares)?;
     objects.extend(upkeep);
     objects.extend(policy.share_upkeep(&shares)?);

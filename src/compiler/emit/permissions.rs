@@ -4,10 +4,9 @@
 //! while a statement has checked few rows it probes the row's ancestors by key, whatever the caller holds; later it
 //! tests them against what the caller holds, hashed once. The rules add the third form, everything reached, hashed once.
 
-use crate::compiler::model::{Expr, GraphId, PermId, Place, TypeId};
+use crate::compiler::model::{Expr, GraphId, PermId, TypeId};
 
 use super::context::{Asker, Emit, Form, Policy, Scope, owner_function};
-use super::key::Id;
 use super::logic;
 use super::names;
 use super::relations::indented;
@@ -101,8 +100,9 @@ impl Policy<'_> {
                 Expr::Anyone(_) | Expr::SignedIn(_) => cheap.push(self.check(scope, term)?),
                 Expr::Relation(relation, _) => {
                     for source in &self.relation(scope.ty, *relation)?.sources {
-                        if let Place::Column { columns } = &source.place {
-                            rows.push(self.is_caller(scope, source.subject, Some(&Id::of("this", columns)))?);
+                        if let Some(named) = self.named_in_row(scope.ty, source, "this")? {
+                            let holder = self.is_caller(scope, source.subject, Some(&named.id))?;
+                            rows.push(named.when(holder));
                         }
                     }
                     probes.extend(self.path_probes(scope, *relation, path)?);

@@ -3,7 +3,6 @@
 
 use crate::compiler::model::{Place, RelId, Source, Subject, Target, TypeId};
 
-use super::check::on_row;
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built, owner_function};
 use super::key::Id;
 use super::names::{self, ShareSubject};
@@ -34,20 +33,23 @@ impl Policy<'_> {
     pub fn rows(&self, ty: TypeId, relation: RelId, source: &Source) -> Emit<Rows> {
         let def = self.ty(ty)?;
         match &source.place {
-            Place::Column { columns } => Ok(Rows {
-                from: format!("{} AS this", def.table),
-                object: self.key(ty)?.of_row("this"),
-                subject: Some(Id::of("this", columns)),
-                condition: match &def.condition {
-                    Some(condition) => Some(on_row(condition, "this")?),
-                    None => None,
-                },
-            }),
+            Place::Column { .. } | Place::Polymorphic { .. } => {
+                let named = self.named_in_row(ty, source, "this")?;
+                let (subject, test) = named.map_or((None, None), |named| (Some(named.id), named.test));
+                let mut conditions: Vec<String> = test.into_iter().collect();
+                conditions.extend(def.condition.as_ref().map(|c| self.on_row(&def.table, c, "this")));
+                Ok(Rows {
+                    from: format!("{} AS this", def.table),
+                    object: self.key(ty)?.of_row("this"),
+                    subject,
+                    condition: joined(conditions),
+                })
+            }
             Place::Table { table, object, subject, condition } => {
                 let (object, subject) = (Id::of("l", object), Id::of("l", subject));
                 let mut conditions = Vec::new();
                 if let Some(condition) = condition {
-                    conditions.push(on_row(condition, "l")?);
+                    conditions.push(self.on_row(table, condition, "l"));
                 }
                 conditions.extend(self.counted(ty, &object)?);
                 Ok(Rows {
@@ -77,7 +79,6 @@ impl Policy<'_> {
             }
             Place::Shared { .. } => Err(not_built(source.span, "`shared if`")),
             Place::Role { .. } => Err(not_built(source.span, "roles made at run time")),
-            Place::Polymorphic { .. } => Err(not_built(source.span, "polymorphic relations")),
         }
     }
 
@@ -85,7 +86,7 @@ impl Policy<'_> {
     fn counted(&self, ty: TypeId, id: &Id) -> Emit<Option<String>> {
         let def = self.ty(ty)?;
         let Some(condition) = &def.condition else { return Ok(None) };
-        let condition = on_row(condition, "this")?;
+        let condition = self.on_row(&def.table, condition, "this");
         let same = self.key(ty)?.of_row("this").equals(id);
         Ok(Some(format!("(SELECT true FROM {} AS this WHERE {same} AND {condition} LIMIT 1)", def.table)))
     }
@@ -124,7 +125,7 @@ impl Policy<'_> {
         let def = self.ty(ty)?;
         for (at, found) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
             let relation = RelId(at);
-            let is_listed = |s: &Source| !matches!(s.place, Place::Column { .. });
+            let is_listed = |s: &Source| !s.place.is_in_row();
             self.relation_pair(ty, relation, &found.name, |_| true, made)?;
             let listed = self.listed_part(ty, relation)?;
             if listed != found.name && found.sources.iter().any(is_listed) {
@@ -216,7 +217,7 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// The view and the set from which a relation to objects that is kept in a link table, followed, finds `target`.
+    /// The view and the set from which a relation that does not stand in the row, followed, finds `target`.
     pub fn followed_objects(
         &self,
         ty: TypeId,
@@ -231,7 +232,7 @@ impl Policy<'_> {
         let mut view = Vec::new();
         let mut set = Vec::new();
         let mut setting = Scope::new(ty, "this", Asker::Variables, Form::Set);
-        for source in found.sources.iter().filter(|s| matches!(s.place, Place::Table { .. })) {
+        for source in found.sources.iter().filter(|s| !s.place.is_in_row()) {
             let Subject::Type(reached) = source.subject else { continue };
             let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
             let rows = self.rows(ty, relation, source)?;
@@ -264,7 +265,7 @@ impl Policy<'_> {
         found
             .sources
             .iter()
-            .filter(|s| !matches!(s.place, Place::Column { .. }))
+            .filter(|s| !s.place.is_in_row())
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
                 let holder = self.is_caller(scope, source.subject, rows.subject.as_ref())?;

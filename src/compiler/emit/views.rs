@@ -65,6 +65,12 @@ impl Made {
         });
     }
 
+    /// Adds a function that the app role may call, before all others; `signature` holds its arguments.
+    pub fn function_first(&mut self, signature: &str, sql: String) {
+        self.function(signature, sql, true);
+        self.functions.rotate_right(1);
+    }
+
     /// Adds a view.
     pub fn view(&mut self, view: View) {
         self.views.insert(view.name.clone(), view);

@@ -6,7 +6,6 @@ use crate::compiler::ident::literal;
 use crate::compiler::model::{Expr, PermId, RelId, Source, Subject, Target, TypeId};
 
 use super::api::Api;
-use super::check::on_row;
 use super::condition;
 use super::context::{Emit, Policy, not_built};
 use super::logic;
@@ -96,7 +95,9 @@ impl Policy<'_> {
                 let mut conditions = Vec::new();
                 for part in parts {
                     match part {
-                        Expr::Sql(c) if !condition::depends_on_asker(&c.sql) => conditions.push(on_row(c, "this")?),
+                        Expr::Sql(c) if !condition::depends_on_asker(&c.sql) => {
+                            conditions.push(self.on_row(&def.table, c, "this"))
+                        }
                         Expr::Sql(_) | Expr::Not(_) => {}
                         other => people = people.or(Some(other)),
                     }
@@ -123,7 +124,7 @@ impl Policy<'_> {
             Expr::Sql(c) if condition::depends_on_asker(&c.sql) => Ok(everyone("anyone", ids)),
             Expr::Sql(c) => {
                 let key = self.key(ty)?;
-                let test = on_row(c, "this")?;
+                let test = self.on_row(&def.table, c, "this");
                 Ok(format!(
                     "SELECT 'anyone' AS kind, '' AS id WHERE EXISTS (SELECT FROM {} AS this WHERE {} AND {test})",
                     def.table,

@@ -8,7 +8,6 @@ use crate::compiler::ident::literal;
 use crate::compiler::model::{Expr, GraphId, Place, RelId, Source, Subject, Target, TypeId};
 
 use super::api::Api;
-use super::check::on_row;
 use super::context::{Asker, Emit, Form, Policy, Scope, owner_function};
 use super::describe::describe;
 use super::key::Id;
@@ -98,10 +97,7 @@ impl Policy<'_> {
             }
             Expr::Not(_) | Expr::Sql(_) | Expr::SignedIn(_) | Expr::Anyone(_) | Expr::Nobody(_) => {
                 let own = self.key(scope.ty)?.of_row("this");
-                let test = match expr {
-                    Expr::Sql(condition) => on_row(condition, "this")?,
-                    other => self.check(scope, other)?,
-                };
+                let test = self.check(scope, expr)?;
                 Ok(format!(
                     "SELECT jsonb_build_array(jsonb_build_object('object', {}, 'condition', {})) AS chain\n\
                      FROM {} AS this WHERE {} AND {test}",
@@ -266,7 +262,7 @@ impl Policy<'_> {
             let step = self.step(link.child, &found.name, source, &rows.object, &subject)?;
             let mut conditions: Vec<String> = rows.condition.into_iter().collect();
             if let Some(condition) = &link.condition {
-                let test = on_row(condition, "this")?;
+                let test = self.on_row(&self.ty(link.child)?.table, condition, "this");
                 conditions.push(match &source.place {
                     // The row is the child's own.
                     Place::Column { .. } => test,

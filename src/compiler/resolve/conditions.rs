@@ -33,6 +33,19 @@ impl Resolver<'_> {
             empty = false;
             let at = span_of(sql, &piece);
             match (piece.kind, piece.text) {
+                (PieceKind::Text | PieceKind::Quoted, text) if text.contains("$authz") => {
+                    self.error(110, at, "a condition cannot hold $authz, which closes the functions it is put into");
+                }
+                (PieceKind::Variable, text) => {
+                    self.error(
+                        code,
+                        at,
+                        format!("{text} stands for nothing in a condition; only tests have such names"),
+                    );
+                }
+                (PieceKind::Punctuation, "$") => {
+                    self.error(code, at, "a condition has no parameters");
+                }
                 (PieceKind::DollarText, _) => {
                     self.error(110, at, "a dollar-quoted string in a condition; write it between single quotes");
                 }

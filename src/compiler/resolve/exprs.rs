@@ -140,10 +140,6 @@ impl Resolver<'_> {
                 }
             }
         }
-        if !relation.to_objects {
-            self.not_built(name.span, "following a relation to users is");
-            return None;
-        }
         Some(reached)
     }
 

@@ -120,10 +120,6 @@ impl Resolver<'_> {
                 })
             }
             SourceDecl::Polymorphic(type_column, id_column) => {
-                self.not_built(
-                    type_column.span.to(id_column.span),
-                    "a pair of columns that holds a type's name and an id is",
-                );
                 self.one_of_each_type(body, subjects);
                 Some(Place::Polymorphic { type_column: type_column.value.clone(), id_column: id_column.value.clone() })
             }
@@ -146,6 +142,13 @@ impl Resolver<'_> {
         let mut seen = HashSet::new();
         for (written, subject) in body.subjects.iter().zip(subjects) {
             let Some(Subject::Type(ty) | Subject::Group(ty, _)) = subject else { continue };
+            if self.types.get(ty.0).is_some_and(|def| def.key.len() > 1) {
+                let message = format!(
+                    "a pair of columns has one column for an id, and the key of {} has several",
+                    self.type_name(*ty)
+                );
+                self.error(205, written.span(), message);
+            }
             if !seen.insert(*ty) {
                 self.error(205, written.span(), "a pair of columns says which type, so each type can stand here once");
             }

@@ -17,7 +17,7 @@ use crate::server::Database;
 pub const POLICY: &str = include_str!("../../examples/docs/docs.authz");
 
 /// A compiled policy and what it becomes.
-pub struct Docs {
+pub pub struct Docs {
     compiled: Compiled,
     emitted: Emitted,
 }
@@ -45,7 +45,7 @@ impl Docs {
 }
 
 /// The example's tables with its data, owned by a role of their own.
-pub async fn ground(size: Size) -> (Client, Session) {
+pub pub async fn ground(size: Size) -> (Client, Session) {
     let database = Database::create().await;
     let admin = database.connect().await;
     let owner = format!("owner_{}", database.name);
@@ -62,7 +62,7 @@ pub async fn ground(size: Size) -> (Client, Session) {
     (admin, session)
 }
 
-async fn as_user(session: &Session, user: i64, sql: &str) -> i64 {
+pub async fn as_user(session: &Session, user: i64, sql: &str) -> i64 {
     let client = &session.client;
     client.batch_execute("BEGIN; SET LOCAL ROLE app_user").await.unwrap();
     client.execute("SELECT authz.act_as('user', $1::bigint)", &[&user]).await.unwrap();

@@ -1,8 +1,11 @@
 //! Everything that can be known of an apply before its first statement: what changes, what is built, what is locked
 //! and for whom, and what stands in the way. Making a plan changes nothing.
 
+mod advisories;
 pub mod changes;
 mod conditions;
+mod estimate;
+mod live;
 pub(crate) mod locks;
 pub(crate) mod names;
 mod names_in_conditions;
@@ -77,6 +80,12 @@ pub struct Plan {
     pub rows_to_build: u64,
     /// The steps, with what each locks.
     pub steps: Vec<Step>,
+    /// Seconds of work in all, estimated; waiting for locks comes on top.
+    pub seconds: f64,
+    /// Bytes on disk that new indexes take, estimated.
+    pub disk: u64,
+    /// Names what the plan starts from in the catalog: tables, columns, rules, triggers, memberships of the app role.
+    pub state_digest: String,
     /// Entries of the server's lock table.
     pub locks: LockNeed,
     /// What stands in the way; an apply refuses while there is anything here.
@@ -94,6 +103,8 @@ pub struct Step {
     pub objects: usize,
     /// Rows it builds, estimated.
     pub rows: u64,
+    /// Seconds it takes, estimated.
+    pub seconds: f64,
     /// The locks it takes on tables that are there, in the order it takes them. They are kept until the commit.
     #[serde(serialize_with = "lock_words")]
     pub locks: Vec<Lock>,
@@ -245,6 +256,7 @@ pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::S
     let objects = changes::objects(policy, state, &way);
     let unchanged = way::is_in_force(policy, state) && changes::is_same_text(policy, state);
     let graphs = changes::graphs(client, policy, state).await?;
+    let disk = estimate::disk(&graphs);
     let rows_to_build = graphs.iter().filter(|graph| graph.build).map(|graph| graph.rows).sum();
     let steps = if unchanged { Vec::new() } else { changes::steps(policy, state, &way, &objects, &graphs) };
     let locks = locks::need(client, &objects, &steps).await?;
@@ -258,6 +270,9 @@ pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::S
         objects,
         graphs,
         rows_to_build,
+        seconds: steps.iter().map(|step| step.seconds).sum(),
+        disk,
+        state_digest: live::digest(client, policy).await?,
         steps,
         locks,
         blockers: Vec::new(),
@@ -269,7 +284,8 @@ pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::S
 
 /// Over what the plan does and what it starts from; not over estimates and free locks, which change by the minute.
 fn digest(plan: &Plan, text: &str) -> String {
-    let mut parts: Vec<String> = vec![plan.database.clone(), plan.policy_digest.clone(), text.to_owned()];
+    let mut parts: Vec<String> =
+        vec![plan.database.clone(), plan.policy_digest.clone(), text.to_owned(), plan.state_digest.clone()];
     parts.push(plan.in_force.as_ref().map_or_else(String::new, |v| format!("{} {}", v.version, v.digest)));
     parts.extend(plan.objects.iter().map(|o| format!("{} {} {}", o.change.word(), o.kind.word(), o.name)));
     parts.extend(plan.graphs.iter().map(|g| format!("{} {}", g.name, g.build)));

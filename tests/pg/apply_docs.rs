@@ -17,7 +17,7 @@ use crate::server::Database;
 pub const POLICY: &str = include_str!("../../examples/docs/docs.authz");
 
 /// A compiled policy and what it becomes.
-pub pub struct Docs {
+pub struct Docs {
     compiled: Compiled,
     emitted: Emitted,
 }
@@ -45,7 +45,7 @@ impl Docs {
 }
 
 /// The example's tables with its data, owned by a role of their own.
-pub pub async fn ground(size: Size) -> (Client, Session) {
+pub async fn ground(size: Size) -> (Client, Session) {
     let database = Database::create().await;
     let admin = database.connect().await;
     let owner = format!("owner_{}", database.name);

@@ -83,6 +83,29 @@ pub enum Act {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+        /// Apply only if this is still the plan: the digest that `rowdeck plan` shows, or its first 8 digits or more
+        #[arg(long, value_name = "DIGEST")]
+        plan: Option<String>,
+    },
+    /// Put the policy in force again, from the text the database keeps
+    Reapply {
+        /// Build the inheritance indexes again as well
+        #[arg(long)]
+        force: bool,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Compare what the database enforces with what the last apply left; exit code 1 when something differs
+    Drift {
+        /// Also say whether this policy is the one in force
+        policy: Option<PathBuf>,
+    },
+    /// Take the policy and everything of rowdeck's out of the database; governed tables stay closed
+    Remove {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
     },
     /// Check the stored inheritance index, in batches that block nobody
     Verify(VerifyOptions),

@@ -8,6 +8,7 @@ pub mod ask;
 pub mod bench;
 pub mod database;
 pub mod demo;
+pub mod life;
 pub mod logging;
 pub mod operator;
 pub mod output;
@@ -128,7 +129,10 @@ async fn act(global: &Global, out: Output, command: Act) -> Ended {
         Act::Help { code } => policy::help(out, code.as_deref()),
         Act::Sql { policy } => policy::sql(global, out, policy.as_deref()),
         Act::Plan { policy } => interruptible(database::plan(global, out, policy.as_deref())).await,
-        Act::Apply { policy, yes } => database::apply(global, out, policy.as_deref(), yes).await,
+        Act::Apply { policy, yes, plan } => database::apply(global, out, policy.as_deref(), yes, plan.as_deref()).await,
+        Act::Reapply { force, yes } => life::reapply(global, out, force, yes).await,
+        Act::Drift { policy } => interruptible(life::drift(global, out, policy.as_deref())).await,
+        Act::Remove { yes } => life::remove(global, out, yes).await,
         Act::Verify(options) => verify::verify(global, out, &options).await,
         Act::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
         Act::Can { ty, id, permission, who } => interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await,

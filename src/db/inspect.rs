@@ -53,12 +53,8 @@ pub struct Inspector<'a> {
 
 /// The policy in force, compiled from the text that the database keeps with it.
 pub async fn model_in_force(session: &Session) -> Result<Model, DbError> {
-    let policy = session.info.require_policy()?;
-    let row = session
-        .client
-        .query_one("SELECT source FROM authz.policy_versions WHERE version = $1", &[&policy.version])
-        .await?;
-    let compiled = crate::compiler::compile(&policy.name, row.try_get(0)?);
+    let (name, text) = super::kept::text(session).await?;
+    let compiled = super::kept::compile(&name, &text);
     compiled.model.ok_or(DbError::Policy(compiled.diagnostics))
 }
 

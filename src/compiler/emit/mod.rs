@@ -67,6 +67,8 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
         ("schemas", include_str!("../../../sql/10_schemas.sql")),
         ("session", include_str!("../../../sql/20_session.sql")),
         ("refusals", include_str!("../../../sql/30_refusals.sql")),
+        ("what is enforced", include_str!("../../../sql/35_enforced.sql")),
+        ("ways around the rules", include_str!("../../../sql/40_lint.sql")),
     ]
 }
 
@@ -258,6 +260,7 @@ fn grants(policy: &Policy<'_>, made: &Made) -> Vec<Object> {
         ("schemas", format!("GRANT USAGE ON SCHEMA {} TO {role}", schemas.join(", "))),
         ("authz_int.refuse", format!("GRANT EXECUTE ON FUNCTION authz_int.refuse(text, text, text) TO {role}")),
         ("authz.ctx", format!("GRANT EXECUTE ON FUNCTION authz.ctx(text) TO {role}")),
+        ("authz.connection_check", format!("GRANT EXECUTE ON FUNCTION authz.connection_check() TO {role}")),
     ];
     let functions: Vec<String> =
         made.callable.iter().map(|name| if name.ends_with(')') { name.clone() } else { format!("{name}()") }).collect();

@@ -156,7 +156,7 @@ impl<'m> Reading<'m> {
                 Place::Polymorphic { type_column, id_column } => {
                     columns.extend([type_column.clone(), id_column.clone()])
                 }
-                Place::Table { .. } | Place::Shared { .. } => {}
+                Place::Table { .. } | Place::Shared { .. } | Place::Role { .. } => {}
             }
         }
         columns

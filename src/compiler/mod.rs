@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod codes;
 pub mod diagnostic;
 pub mod emit;
+pub mod evaluate;
 pub mod graph;
 pub mod ident;
 pub mod include;

@@ -23,6 +23,10 @@ pub struct PermId(pub usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphId(pub usize);
 
+/// Index into [`Model::scopes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScopeId(pub usize);
+
 /// A whole policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
@@ -36,6 +40,13 @@ pub struct Model {
     pub graphs: Vec<Graph>,
     /// Rules, one per governed table, in the order written.
     pub rules: Vec<TableRules>,
+    /// Conditions that a share may carry, in the order written.
+    pub caveats: Vec<Caveat>,
+    /// What a session may be limited to: `read` first, which is there unless the policy writes its own, then the others
+    /// in the order written.
+    pub scopes: Vec<ScopeDef>,
+    /// What may never hold, in the order written.
+    pub invariants: Vec<Invariant>,
     /// Tests in the order written.
     pub tests: Vec<Test>,
 }
@@ -57,6 +68,8 @@ pub struct TypeDef {
     pub relations: Vec<Relation>,
     /// Its permissions in the order written.
     pub permissions: Vec<Permission>,
+    /// Roles made at run time that give permissions of it, when it has any.
+    pub roles: Option<Roles>,
     /// The name in its header.
     pub span: Span,
 }
@@ -179,9 +192,41 @@ pub enum Place {
     Shared {
         /// The permission that may share it (`share` unless `by` names another).
         by: PermId,
-        /// `if {sql}`.
+        /// `if {sql}`: shares count, and can be made, only while it holds on the object's row.
         condition: Option<Condition>,
     },
+    /// Roles made at run time, held on the object: those that include a permission and belong to the object's owner of
+    /// roles ([`Roles::from`], or the object itself).
+    Role {
+        /// The permission the role must include.
+        permission: PermId,
+    },
+}
+
+/// `roles : SUBJECTS [from REL]`: what people make roles of at run time.
+///
+/// Each permission that writes `roles` uses a relation of its own, which is made for it: it is called
+/// `roles__PERMISSION`, which nobody can write, and each of its sources is a [`Place::Role`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roles {
+    /// Who may hold a role.
+    pub subjects: Vec<Subject>,
+    /// The relation to the object that owns the roles: one column that names objects of one type. `None` when each
+    /// object owns its own.
+    pub from: Option<RelId>,
+    /// The type whose objects own the roles.
+    pub owner: TypeId,
+    /// The permission that may share a role, besides every permission the role includes.
+    pub by: PermId,
+    /// The line.
+    pub span: Span,
+}
+
+impl Place {
+    /// Whether its rows are those of the type's own table.
+    pub fn is_in_row(&self) -> bool {
+        matches!(self, Place::Column { .. } | Place::Polymorphic { .. })
+    }
 }
 
 /// `can NAME = EXPR`.
@@ -314,6 +359,81 @@ pub enum Command {
     Mask(Vec<Ident>),
 }
 
+/// `caveat NAME = {sql}`: a condition that one share carries. It has no row; `arg('name')` is one of the share's
+/// arguments as text, NULL when it has no such argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caveat {
+    /// Its policy name.
+    pub name: String,
+    /// When the share counts.
+    pub condition: Condition,
+    /// Its name where declared.
+    pub span: Span,
+}
+
+/// `scope NAME = ITEMS`: a session limited to scopes may do only what some of its scopes name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeDef {
+    /// Its policy name.
+    pub name: String,
+    /// What it allows.
+    pub items: Vec<ScopeItem>,
+    /// Its name where declared; empty for the built-in `read`.
+    pub span: Span,
+}
+
+/// What one entry of a scope allows. A command is allowed when an entry names the command; a permission asked for by
+/// name (`authz.can`, `authz.list`, or by the run time, as `share` is) when an entry names the permission. What a
+/// rule or a permission is made of needs no entry.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ScopeItem {
+    /// `select`: a command on every table.
+    Command(Verb),
+    /// `app.files.update`
+    TableCommand(QualName, Verb),
+    /// `file.view`. A bare `view` becomes one of these for each type that has it.
+    Permission(TypeId, PermId),
+}
+
+/// The four commands of SQL that rules govern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Verb {
+    /// `select`
+    Select,
+    /// `insert`
+    Insert,
+    /// `update`
+    Update,
+    /// `delete`
+    Delete,
+}
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Verb; 4] = [Verb::Select, Verb::Insert, Verb::Update, Verb::Delete];
+
+    /// As the policy writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verb::Select => "select",
+            Verb::Insert => "insert",
+            Verb::Update => "update",
+            Verb::Delete => "delete",
+        }
+    }
+}
+
+/// `never TYPE: EXPR`: holds for no principal and not for nobody, on any object that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invariant {
+    /// The type.
+    pub ty: TypeId,
+    /// What may never hold.
+    pub expr: Expr,
+    /// The line.
+    pub span: Span,
+}
+
 /// A test. A test without a name checks data already there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
@@ -339,6 +459,8 @@ pub enum TestStep {
     Check {
         /// Who asks.
         who: Who,
+        /// What the session is limited to; empty when to nothing.
+        scopes: Vec<ScopeId>,
         /// `can` or `cannot`.
         allowed: bool,
         /// The permission's name.
@@ -354,6 +476,8 @@ pub enum TestStep {
     Run {
         /// Signed in as.
         who: Who,
+        /// What the session is limited to; empty when to nothing.
+        scopes: Vec<ScopeId>,
         /// `allowed` or `refused`.
         allowed: bool,
         /// The statement.
@@ -365,6 +489,8 @@ pub enum TestStep {
     Sees {
         /// Signed in as.
         who: Who,
+        /// What the session is limited to; empty when to nothing.
+        scopes: Vec<ScopeId>,
         /// How many rows.
         rows: u64,
         /// The query.
@@ -403,9 +529,68 @@ impl Model {
         self.types.iter().position(|t| t.name == name).map(TypeId)
     }
 
+    /// A scope by its id.
+    pub fn scope(&self, id: ScopeId) -> Option<&ScopeDef> {
+        self.scopes.get(id.0)
+    }
+
+    /// The types that sign in, in the order written.
+    pub fn principals(&self) -> impl Iterator<Item = TypeId> + '_ {
+        (self.types.iter().enumerate()).filter(|(_, def)| def.signs_in).map(|(at, _)| TypeId(at))
+    }
+
+    /// Whether a session limited to these scopes may use this permission by name.
+    pub fn scopes_allow(&self, scopes: &[ScopeId], ty: TypeId, permission: PermId) -> bool {
+        self.in_scopes(scopes, |item| *item == ScopeItem::Permission(ty, permission))
+    }
+
+    /// Whether a session limited to these scopes may run this command on this table.
+    pub fn scopes_allow_command(&self, scopes: &[ScopeId], table: &QualName, verb: Verb) -> bool {
+        self.in_scopes(scopes, |item| match item {
+            ScopeItem::Command(named) => *named == verb,
+            ScopeItem::TableCommand(of, named) => of == table && *named == verb,
+            ScopeItem::Permission(..) => false,
+        })
+    }
+
+    fn in_scopes(&self, scopes: &[ScopeId], allows: impl Fn(&ScopeItem) -> bool) -> bool {
+        scopes.is_empty() || scopes.iter().filter_map(|id| self.scope(*id)).any(|scope| scope.items.iter().any(&allows))
+    }
+
     /// A graph by its id.
     pub fn graph(&self, id: GraphId) -> Option<&Graph> {
         self.graphs.get(id.0)
+    }
+}
+
+/// Key types that are compared with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeyKind {
+    Number,
+    Text,
+    Uuid,
+}
+
+impl Model {
+    /// Whether the id column of a pair holds keys as text, because it names subjects whose keys cannot stand in a column
+    /// of one type.
+    pub fn pair_holds_text(&self, ty: TypeId, column: &Ident) -> bool {
+        let kind = |ty: KeyType| match ty {
+            KeyType::Bigint | KeyType::Integer | KeyType::Smallint => KeyKind::Number,
+            KeyType::Text | KeyType::Varchar => KeyKind::Text,
+            KeyType::Uuid => KeyKind::Uuid,
+        };
+        let sources = self.ty(ty).map(|def| def.relations.iter().flat_map(|relation| &relation.sources));
+        let mut kinds = sources.into_iter().flatten().filter_map(|source| match (&source.place, source.subject) {
+            (Place::Polymorphic { id_column, .. }, Subject::Type(to) | Subject::Group(to, _))
+                if id_column == column =>
+            {
+                self.ty(to)?.key.first().map(|key| kind(key.ty))
+            }
+            _ => None,
+        });
+        let first = kinds.next();
+        first == Some(KeyKind::Text) || kinds.any(|kind| Some(kind) != first)
     }
 }
 
@@ -423,6 +608,14 @@ impl TypeDef {
     /// A permission by its policy name.
     pub fn permission_named(&self, name: &str) -> Option<PermId> {
         self.permissions.iter().position(|p| p.name == name).map(PermId)
+    }
+
+    /// The relation made for `roles` in the permission with this id.
+    pub fn roles_relation(&self, permission: PermId) -> Option<RelId> {
+        let of = |r: &Relation| {
+            r.sources.iter().any(|s| matches!(s.place, Place::Role { permission: p } if p == permission))
+        };
+        self.relations.iter().position(of).map(RelId)
     }
 
     /// A relation by its policy name.

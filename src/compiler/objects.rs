@@ -52,6 +52,8 @@ pub enum Phase {
 pub enum ObjectKind {
     /// A schema.
     Schema,
+    /// A composite type.
+    Type,
     /// A table.
     Table,
     /// An index.
@@ -73,6 +75,7 @@ impl ObjectKind {
     pub fn word(self) -> &'static str {
         match self {
             ObjectKind::Schema => "schema",
+            ObjectKind::Type => "type",
             ObjectKind::Table => "table",
             ObjectKind::Index => "index",
             ObjectKind::Function => "function",

@@ -11,6 +11,7 @@ pub mod connect;
 pub mod demo;
 pub mod embedded;
 pub mod error;
+pub mod facts;
 pub mod inspect;
 pub mod keys;
 mod passfile;

@@ -36,6 +36,7 @@ pub fn model() -> Model {
             ),
         ],
         permissions: Vec::new(),
+        roles: None,
         span: Span::default(),
     };
     Model {
@@ -44,6 +45,9 @@ pub fn model() -> Model {
         types: vec![folder],
         graphs: vec![Graph { links: vec![parent.clone()] }, Graph { links: vec![parent, shown] }],
         rules: Vec::new(),
+        caveats: Vec::new(),
+        scopes: Vec::new(),
+        invariants: Vec::new(),
         tests: Vec::new(),
     }
 }

@@ -130,7 +130,7 @@ impl Policy<'_> {
 
     fn sign_in(&self, made: &mut Made) -> Emit<()> {
         let user = self.ty(self.model.user)?;
-        let (key, key_type) = self.key(self.model.user)?;
+        let (key, key_type) = self.single_key(self.model.user)?;
         let kind = literal(&user.name);
         let uid = format!(
             "CREATE OR REPLACE FUNCTION authz.uid() RETURNS {key_type}\nLANGUAGE plpgsql STABLE PARALLEL SAFE {OWNER}\n\
@@ -196,7 +196,9 @@ impl Policy<'_> {
     fn can(&self, made: &mut Made) -> Emit<()> {
         let arms = self.arms(|ty, permission| {
             let view = names::view(self.ty(ty)?, &self.permission(ty, permission)?.name);
-            Ok(format!("  RETURN EXISTS (SELECT FROM {view} v WHERE v.id = authz__id::{});", self.key(ty)?.1))
+            let key = self.key(ty)?;
+            let same = key.of_view("v").equals(&key.of_text("authz__id"));
+            Ok(format!("  RETURN EXISTS (SELECT FROM {view} v WHERE {same});"))
         })?;
         Api {
             name: "authz.can",
@@ -214,25 +216,26 @@ impl Policy<'_> {
         let arms = self.arms(|ty, permission| {
             let def = self.ty(ty)?;
             let found = self.permission(ty, permission)?;
-            let (key, key_type) = self.key(ty)?;
+            let key = self.key(ty)?;
+            let id = key.of_row("this");
             let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Set);
             let check = match found.inherits {
-                Some(_) => {
-                    self.reached(&mut scope, ty, Target::Permission(permission), &format!("this.{key}"))?
-                }
+                Some(_) => self.reached(&mut scope, ty, Target::Permission(permission), &id)?,
                 None => self.check(&mut scope, &found.expr)?,
             };
             let counts = self.counts(ty, "this")?;
             let query = |from: &str| {
                 format!(
-                    "RETURN QUERY SELECT this.{key}::text FROM {} AS this\n  WHERE {from}({check}){counts}\n  ORDER BY this.{key} LIMIT authz__most;",
-                    def.table
+                    "RETURN QUERY SELECT {} FROM {} AS this\n  WHERE {from}({check}){counts}\n  ORDER BY {} LIMIT authz__most;",
+                    key.text(&id),
+                    def.table,
+                    id.list()
                 )
             };
             Ok(format!(
                 "  IF authz__after IS NULL THEN\n  {}\n  ELSE\n  {}\n  END IF;\n  RETURN;",
                 query(""),
-                query(&format!("this.{key} > authz__after::{key_type} AND "))
+                query(&format!("{} > {} AND ", id.row(), key.of_text("authz__after").row()))
             ))
         })?;
         Api {
@@ -250,16 +253,14 @@ impl Policy<'_> {
     fn perms(&self, made: &mut Made) -> Emit<()> {
         let mut text = String::new();
         for (at, def) in self.model.types.iter().enumerate().filter(|(_, def)| !def.permissions.is_empty()) {
-            let key_type = self.key(TypeId(at))?.1;
+            let key = self.key(TypeId(at))?;
+            let same = key.of_view("v").equals(&key.of_text("authz__id"));
             let held: Vec<String> = def
                 .permissions
                 .iter()
                 .map(|p| {
                     let view = names::view(def, &p.name);
-                    format!(
-                        "CASE WHEN EXISTS (SELECT FROM {view} v WHERE v.id = authz__id::{key_type}) THEN {} END",
-                        literal(&p.name)
-                    )
+                    format!("CASE WHEN EXISTS (SELECT FROM {view} v WHERE {same}) THEN {} END", literal(&p.name))
                 })
                 .collect();
             text.push_str(&format!(

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::compiler::model::{Condition, Expr, Place, RelId, Source, Subject, Target, TypeId};
+use crate::compiler::model::{Condition, Expr, Place, RelId, Subject, Target, TypeId};
 
-use super::condition;
 use super::context::{Emit, Form, Policy, Scope, not_built};
+use super::key::{Id, Key};
 use super::logic;
 use super::names;
 
@@ -30,7 +30,7 @@ impl Policy<'_> {
             Expr::SignedIn(_) => Ok(format!("({} IS NOT NULL)", scope.me())),
             Expr::Anyone(_) => Ok("true".to_owned()),
             Expr::Nobody(_) => Ok("false".to_owned()),
-            Expr::Sql(condition) => on_row(condition, &scope.row),
+            Expr::Sql(condition) => Ok(self.on_row(&self.ty(scope.ty)?.table, condition, &scope.row)),
         }
     }
 
@@ -48,7 +48,7 @@ impl Policy<'_> {
                 // narrow or (wide and c), where narrow implies wide: one look-up a row instead of two.
                 Some((_, wide, condition)) => {
                     let wide = self.check(scope, wide)?;
-                    let condition = on_row(condition, &scope.row)?;
+                    let condition = self.on_row(&self.ty(scope.ty)?.table, condition, &scope.row);
                     (3, format!("CASE WHEN {condition} THEN {wide} ELSE {text} END"))
                 }
                 None => (self.cost(scope.ty, term), text),
@@ -78,13 +78,11 @@ impl Policy<'_> {
             Expr::Sql(_) | Expr::Anyone(_) | Expr::Nobody(_) => 0,
             Expr::SignedIn(_) => 1,
             Expr::Relation(relation, _) => match self.relation(ty, *relation) {
-                Ok(found) if found.sources.iter().all(|s| matches!(s.place, Place::Column { .. })) => 1,
+                Ok(found) if found.sources.iter().all(|s| s.place.is_in_row()) => 1,
                 _ => 3,
             },
             Expr::Follow { relation, targets, .. } => {
-                let column = self
-                    .relation(ty, *relation)
-                    .is_ok_and(|r| r.sources.iter().all(|s| matches!(s.place, Place::Column { .. })));
+                let column = self.relation(ty, *relation).is_ok_and(|r| r.sources.iter().all(|s| s.place.is_in_row()));
                 let membership = targets
                     .iter()
                     .all(|(ty, target)| matches!(target, Target::Relation(r) if self.is_membership(*ty, *r)));
@@ -98,23 +96,23 @@ impl Policy<'_> {
         let found = self.relation(scope.ty, relation)?;
         let mut texts = Vec::new();
         for source in &found.sources {
-            if let Place::Column { columns } = &source.place {
-                let column = one(columns, source)?;
-                let holder = self.is_caller(scope, source.subject, &format!("{}.{column}", scope.row))?;
-                texts.push(holder);
+            if let Some(named) = self.named_in_row(scope.ty, source, &scope.row)? {
+                let holder = self.is_caller(scope, source.subject, Some(&named.id))?;
+                texts.push(named.when(holder));
             }
         }
-        if found.sources.iter().any(|s| !matches!(s.place, Place::Column { .. })) {
+        if found.sources.iter().any(|s| !s.place.is_in_row()) {
             let def = self.ty(scope.ty)?;
-            let key = format!("{}.{}", scope.row, self.key(scope.ty)?.0);
+            let key = self.key(scope.ty)?;
+            let id = key.of_row(&scope.row);
             let listed = self.listed_part(scope.ty, relation)?;
             texts.push(match scope.form {
                 Form::Probe => {
                     let view = names::view(def, &listed);
                     scope.views.push(view.clone());
-                    probe(&view, &key)
+                    probe(key, &view, &id)
                 }
-                Form::Set => format!("({key} IN (SELECT {}()))", names::function("set", def, &listed)),
+                Form::Set => key.in_set(&id, &names::function("set", def, &listed)),
             });
         }
         Ok(match texts.as_slice() {
@@ -123,19 +121,23 @@ impl Policy<'_> {
         })
     }
 
-    /// What the view and the set of the sources that are not columns of the type's own table are called: the relation
+    /// What the view and the set of the sources that do not stand in the type's own row are called: the relation
     /// itself when it has no other sources.
     pub fn listed_part(&self, ty: TypeId, relation: RelId) -> Emit<String> {
         let found = self.relation(ty, relation)?;
-        let columns = found.sources.iter().any(|s| matches!(s.place, Place::Column { .. }));
+        let columns = found.sources.iter().any(|s| s.place.is_in_row());
         Ok(if columns { format!("{}__listed", found.name) } else { found.name.clone() })
     }
 
-    /// The condition under which the caller is the subject that `value` (SQL text) names.
-    pub fn is_caller(&self, scope: &mut Scope, subject: Subject, value: &str) -> Emit<String> {
+    /// The condition under which the caller is the subject that `value` names; `None` where the subject has no id.
+    pub fn is_caller(&self, scope: &mut Scope, subject: Subject, value: Option<&Id>) -> Emit<String> {
+        let value = || value.ok_or_else(|| not_built(Default::default(), "a subject without an id"));
         match subject {
-            Subject::Type(_) => Ok(format!("{value} = {}", scope.me())),
-            Subject::Group(ty, relation) => Ok(format!("{value} = ANY ({})", scope.mine(self, ty, relation)?)),
+            Subject::Type(_) => Ok(value()?.equals(&Id::one(scope.me()))),
+            Subject::Group(ty, relation) => {
+                let mine = scope.mine(self, ty, relation)?;
+                Ok(self.key(ty)?.among(value()?, &mine))
+            }
             Subject::Everyone(_) => Ok(format!("{} IS NOT NULL", scope.me())),
             Subject::Anyone => Ok("true".to_owned()),
             Subject::Link => Err(not_built(Default::default(), "share links")),
@@ -150,29 +152,27 @@ impl Policy<'_> {
                 return Err(not_built(source.span, "following a relation to groups"));
             };
             let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
-            texts.push(match &source.place {
-                Place::Column { columns } => {
-                    let value = format!("{}.{}", scope.row, one(columns, source)?);
-                    self.reached(scope, reached, *target, &value)?
+            texts.push(match self.named_in_row(scope.ty, source, &scope.row)? {
+                Some(named) => {
+                    let holds = self.reached(scope, reached, *target, &named.id)?;
+                    named.when(holds)
                 }
-                Place::Table { .. } => {
+                None => {
                     let def = self.ty(scope.ty)?;
                     let target = self.target_name(reached, *target)?;
-                    let key = format!("{}.{}", scope.row, self.key(scope.ty)?.0);
+                    let key = self.key(scope.ty)?;
+                    let id = key.of_row(&scope.row);
                     match scope.form {
                         Form::Probe => {
                             let view = names::followed(def, &found.name, target);
                             scope.views.push(view.clone());
-                            probe(&view, &key)
+                            probe(key, &view, &id)
                         }
                         Form::Set => {
                             let name = format!("{}__{target}", found.name);
-                            format!("({key} IN (SELECT {}()))", names::function("set", def, &name))
+                            key.in_set(&id, &names::function("set", def, &name))
                         }
                     }
-                }
-                Place::Polymorphic { .. } | Place::Shared { .. } => {
-                    return Err(not_built(source.span, "following this kind of relation"));
                 }
             });
         }
@@ -184,22 +184,24 @@ impl Policy<'_> {
         })
     }
 
-    /// The condition under which `target` holds on the object of type `ty` whose key is `value` (SQL text).
-    pub fn reached(&self, scope: &mut Scope, ty: TypeId, target: Target, value: &str) -> Emit<String> {
+    /// The condition under which `target` holds on the object of type `ty` whose id is `value`.
+    pub fn reached(&self, scope: &mut Scope, ty: TypeId, target: Target, value: &Id) -> Emit<String> {
         let def = self.ty(ty)?;
+        let key = self.key(ty)?;
         let name = self.target_name(ty, target)?;
         if let Target::Relation(relation) = target
             && self.is_membership(ty, relation)
         {
-            return Ok(format!("{value} = ANY ({})", scope.mine(self, ty, relation)?));
+            let mine = scope.mine(self, ty, relation)?;
+            return Ok(key.among(value, &mine));
         }
         Ok(match scope.form {
             Form::Probe => {
                 let view = names::view(def, name);
                 scope.views.push(view.clone());
-                probe(&view, value)
+                probe(key, &view, value)
             }
-            Form::Set => format!("({value} IN (SELECT {}()))", names::function("set", def, name)),
+            Form::Set => key.in_set(value, &names::function("set", def, name)),
         })
     }
 
@@ -220,37 +222,16 @@ impl Policy<'_> {
 
     /// The type's own condition on a row called `row`, as ` AND (...)`; empty when every row counts.
     pub fn counts(&self, ty: TypeId, row: &str) -> Emit<String> {
-        match &self.ty(ty)?.condition {
-            Some(condition) => Ok(format!(" AND {}", on_row(condition, row)?)),
-            None => Ok(String::new()),
-        }
+        let def = self.ty(ty)?;
+        Ok(match &def.condition {
+            Some(condition) => format!(" AND {}", self.on_row(&def.table, condition, row)),
+            None => String::new(),
+        })
     }
 }
 
 /// A look-up by id in a generated view, as a scalar sub-select: PostgreSQL cannot turn it into a hash of the whole
 /// view, as it may an EXISTS or an IN.
-pub fn probe(view: &str, value: &str) -> String {
-    format!("(SELECT true FROM {view} v WHERE v.id = {value} LIMIT 1)")
-}
-
-/// The only column of a reference to a single-column key.
-pub fn one<'a>(
-    columns: &'a [crate::compiler::ident::Ident],
-    source: &Source,
-) -> Emit<&'a crate::compiler::ident::Ident> {
-    match columns {
-        [column] => Ok(column),
-        _ => Err(not_built(source.span, "composite keys")),
-    }
-}
-
-/// A condition as text on the row called `row`, in parentheses.
-pub fn on_row(condition: &Condition, row: &str) -> Emit<String> {
-    if condition::reads_rows(&condition.sql) {
-        return Err(not_built(condition.span, "a condition that reads other rows; write it as a relation"));
-    }
-    let text = condition::on_row(condition.sql.trim(), row);
-    // A comment at its end must not swallow the parenthesis.
-    let end = if text.contains("--") { "\n" } else { "" };
-    Ok(format!("({text}{end})"))
+pub fn probe(key: Key<'_>, view: &str, value: &Id) -> String {
+    format!("(SELECT true FROM {view} v WHERE {} LIMIT 1)", key.of_view("v").equals(value))
 }

@@ -9,6 +9,8 @@ use crate::compiler::model::{Graph, GraphId, Model, PermId, Permission, RelId, R
 use crate::compiler::objects::GraphTables;
 use crate::compiler::span::Span;
 
+use super::condition::RowFunctions;
+use super::key::{Id, Key, held_type};
 use super::{Options, names};
 
 /// A piece of SQL text, or the reason the policy cannot be compiled.
@@ -30,6 +32,8 @@ pub struct Policy<'m> {
     pub graphs: Vec<GraphTables>,
     /// How it is emitted.
     pub options: Options,
+    /// The functions that its conditions became, as they are met.
+    pub row_functions: RowFunctions,
 }
 
 impl<'m> Policy<'m> {
@@ -58,18 +62,23 @@ impl<'m> Policy<'m> {
         self.graphs.get(id.0).map(|g| g.name.as_str()).ok_or_else(|| foreign("graph"))
     }
 
-    /// The one key column of a type.
-    pub fn key(&self, ty: TypeId) -> Emit<(&'m Ident, &'static str)> {
+    /// The key of a type.
+    pub fn key(&self, ty: TypeId) -> Emit<Key<'m>> {
+        Ok(Key::new(self.ty(ty)?))
+    }
+
+    /// The one key column of a type and its SQL type, where a key of several columns is not built yet.
+    pub fn single_key(&self, ty: TypeId) -> Emit<(&'m Ident, &'static str)> {
         let def = self.ty(ty)?;
         match def.key.as_slice() {
-            [one] => Ok((&one.column, one.ty.sql())),
-            _ => Err(not_built(def.span, format!("a key of {} columns (type \"{}\")", def.key.len(), def.name))),
+            [one] => Ok((&one.column, held_type(one.ty))),
+            _ => Err(not_built(def.span, format!("a key of {} columns here (type \"{}\")", def.key.len(), def.name))),
         }
     }
 
     /// The SQL type of the user's key, which is what `authz.uid()` returns.
-    pub fn user_key(&self) -> Emit<&'static str> {
-        Ok(self.key(self.model.user)?.1)
+    pub fn user_key(&self) -> Emit<String> {
+        Ok(self.key(self.model.user)?.sql())
     }
 }
 
@@ -119,6 +128,15 @@ impl Scope {
         Scope { ty, row: row.into(), asker, form, views: Vec::new(), mine: BTreeSet::new() }
     }
 
+    /// A list for SELECT with the columns of `id` under their usual names: with the key's exact types in a function, as
+    /// they are in a view, whose columns an index should serve.
+    pub fn ids(&self, key: Key<'_>, id: &Id) -> String {
+        match self.asker {
+            Asker::Statement => key.plain(id, "id"),
+            Asker::Variables => key.typed(id, "id"),
+        }
+    }
+
     /// The caller's id; NULL when no user is signed in.
     pub fn me(&self) -> &'static str {
         match self.asker {
@@ -134,7 +152,7 @@ impl Scope {
         self.mine.insert((ty, relation));
         Ok(match self.asker {
             Asker::Statement => {
-                format!("(SELECT {}())::{}[]", names::function("mine", def, name), policy.key(ty)?.1)
+                format!("(SELECT {}())::{}[]", names::function("mine", def, name), policy.key(ty)?.sql())
             }
             Asker::Variables => names::mine_variable(def, name),
         })
@@ -161,7 +179,7 @@ pub fn owner_function(
         declares.push_str(&format!(
             "  {} {}[] := {}();\n",
             names::mine_variable(def, relation),
-            policy.key(*ty)?.1,
+            policy.key(*ty)?.sql(),
             names::function("mine", def, relation)
         ));
     }

@@ -10,6 +10,9 @@ mod condition;
 mod context;
 mod describe;
 pub mod graph;
+mod in_row;
+mod key;
+mod later;
 pub mod logic;
 mod names;
 mod permissions;
@@ -26,10 +29,13 @@ use std::collections::{BTreeSet, HashSet};
 use sha2::{Digest, Sha256};
 
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::model::{Expr, GraphId, Model, RelId, Target, TypeId};
+use crate::compiler::ident::QualName;
+use crate::compiler::model::{Expr, GraphId, Model, RelId, Subject, Target, TypeId};
 use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 
+use condition::RowFunctions;
 use context::{Emit, Policy, not_built};
+use key::Key;
 use views::Made;
 
 /// What can be set about the generated SQL. None of it changes who may see what.
@@ -61,6 +67,13 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
+/// Whether the text of a condition stands in policies and views as it is, because its words show that it only computes
+/// and names nothing but what is PostgreSQL's own under the search path that objects are made under. Any other condition
+/// becomes a function of the row.
+pub fn stands_in_rules(sql: &str) -> bool {
+    condition::is_simple(sql.trim())
+}
+
 /// Everything `model` becomes in the database.
 ///
 /// # Errors
@@ -74,6 +87,10 @@ pub fn emit(model: &Model) -> Result<Emitted, Vec<Diagnostic>> {
 /// # Errors
 /// As [`emit`].
 pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagnostic>> {
+    let missing = later::not_yet(model);
+    if !missing.is_empty() {
+        return Err(missing);
+    }
     let mut emitted = Vec::new();
     for at in 0..model.graphs.len() {
         let made = graph::emit_graph(model, GraphId(at), options.cluster_size)?;
@@ -85,7 +102,7 @@ pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagno
         graphs.push(made.tables);
         upkeep.extend(made.objects);
     }
-    let policy = Policy { model, graphs, options: *options };
+    let policy = Policy { model, graphs, options: *options, row_functions: RowFunctions::default() };
     emit_policy(&policy, upkeep).map_err(|diagnostic| vec![diagnostic])
 }
 
@@ -112,10 +129,12 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
         tables.push(governed);
     }
 
+    policy.row_functions.make(&mut made);
     let mut objects = policy.share_tables(&shares)?;
     objects.extend(upkeep);
     objects.extend(policy.share_upkeep(&shares)?);
     objects.sort_by_key(|object| object.phase);
+    objects.extend(key_types(policy));
     objects.append(&mut made.functions);
     objects.extend(made.view_objects()?);
     objects.extend(grants(policy, &made));
@@ -123,6 +142,25 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     unique_names(&objects)?;
     let digest = digest(&objects);
     Ok(Emitted { objects, graphs: policy.graphs.clone(), tables, digest })
+}
+
+/// The composite types that stand for keys of several columns.
+fn key_types(policy: &Policy<'_>) -> Vec<Object> {
+    let keys = policy.model.types.iter().map(Key::new);
+    keys.filter_map(|key| {
+        let (kind, phase) = (ObjectKind::Type, Phase::Functions);
+        Some(Object { kind, name: key.sql(), sql: key.create_type()?, locks: Vec::new(), phase, graph: None })
+    })
+    .collect()
+}
+
+/// The table that holds the shares of a shared relation with one kind of subject; `None` when there is none.
+pub fn share_table(model: &Model, ty: TypeId, relation: RelId, subject: Subject) -> Option<QualName> {
+    let def = model.ty(ty)?;
+    let kind = names::ShareSubject::of(model, subject)?;
+    let table = names::shares(def, &def.relation(relation)?.name, &kind);
+    let (schema, name) = table.split_once('.')?;
+    Some(QualName::new(schema, name.trim_matches('"')))
 }
 
 /// A relation to objects that some expression follows, with what it asks for on each type reached.

@@ -41,6 +41,16 @@ pub fn function(what: &str, ty: &TypeDef, name: &str) -> String {
     generated(GEN, &[what, &ty.name, name])
 }
 
+/// The composite type in which one value stands for a key of several columns.
+pub fn key_type(ty: &TypeDef) -> String {
+    generated(GEN, &["key", &ty.name])
+}
+
+/// The function that a condition on a row became; `hash` is of the condition and its table.
+pub fn condition(hash: &str) -> String {
+    generated(GEN, &["condition", hash])
+}
+
 /// The table of run-time shares of a relation with one kind of subject.
 pub fn shares(ty: &TypeDef, relation: &str, subject: &ShareSubject) -> String {
     let mut parts = vec!["share", ty.name.as_str(), relation];

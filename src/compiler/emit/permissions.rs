@@ -4,7 +4,7 @@
 //! while a statement has checked few rows it probes the row's ancestors by key, whatever the caller holds; later it
 //! tests them against what the caller holds, hashed once. The rules add the third form, everything reached, hashed once.
 
-use crate::compiler::model::{Expr, GraphId, PermId, Place, TypeId};
+use crate::compiler::model::{Expr, GraphId, PermId, TypeId};
 
 use super::context::{Asker, Emit, Form, Policy, Scope, owner_function};
 use super::logic;
@@ -35,15 +35,16 @@ impl Policy<'_> {
     fn plain_permission(&self, ty: TypeId, permission: PermId, made: &mut Made) -> Emit<()> {
         let def = self.ty(ty)?;
         let found = self.permission(ty, permission)?;
-        let key = self.key(ty)?.0;
+        let key = self.key(ty)?;
+        let id = key.of_row("this");
         let counts = self.counts(ty, "this")?;
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
         let check = self.check(&mut scope, &found.expr)?;
-        let query = format!("SELECT this.{key} AS id FROM {} AS this WHERE {check}{counts}", def.table);
+        let query = format!("SELECT {} FROM {} AS this WHERE {check}{counts}", scope.ids(key, &id), def.table);
         made.view(View::new(&names::view(def, &found.name), query, scope));
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let check = self.check(&mut scope, &found.expr)?;
-        let query = format!("SELECT this.{key} FROM {} AS this WHERE {check}{counts}", def.table);
+        let query = format!("SELECT {} FROM {} AS this WHERE {check}{counts}", scope.ids(key, &id), def.table);
         self.set_function(ty, &found.name, &scope, &query, made)
     }
 
@@ -57,6 +58,7 @@ impl Policy<'_> {
     ) -> Emit<()> {
         let def = self.ty(ty)?;
         let found = self.permission(ty, permission)?;
+        self.single_key(ty)?;
         let g = self.graph_name(graph)?;
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
         let probes = self.path_terms(&mut scope, terms, "p.path")?;
@@ -98,9 +100,9 @@ impl Policy<'_> {
                 Expr::Anyone(_) | Expr::SignedIn(_) => cheap.push(self.check(scope, term)?),
                 Expr::Relation(relation, _) => {
                     for source in &self.relation(scope.ty, *relation)?.sources {
-                        if let Place::Column { columns } = &source.place {
-                            let column = super::check::one(columns, source)?;
-                            rows.push(self.is_caller(scope, source.subject, &format!("this.{column}"))?);
+                        if let Some(named) = self.named_in_row(scope.ty, source, "this")? {
+                            let holder = self.is_caller(scope, source.subject, Some(&named.id))?;
+                            rows.push(named.when(holder));
                         }
                     }
                     probes.extend(self.path_probes(scope, *relation, path)?);
@@ -123,6 +125,7 @@ impl Policy<'_> {
         let def = self.ty(ty)?;
         let found = self.permission(ty, permission)?;
         let key = self.key(ty)?;
+        let id = key.of_row("this");
         let counts = self.counts(ty, "this")?;
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let mut queries = Vec::new();
@@ -131,15 +134,16 @@ impl Policy<'_> {
                 queries.extend(self.held_rows(&mut scope, ty, *relation, |_| true)?);
             } else {
                 let check = self.check(&mut scope, term)?;
-                queries.push(format!("SELECT this.{} AS id FROM {} AS this WHERE {check}{counts}", key.0, def.table));
+                let ids = scope.ids(key, &id);
+                queries.push(format!("SELECT {ids} FROM {} AS this WHERE {check}{counts}", def.table));
             }
         }
         if queries.is_empty() {
-            queries.push(format!("SELECT NULL::{} AS id WHERE false", key.1));
+            queries.push(format!("SELECT {} WHERE false", key.plain(&key.null(), "id")));
         }
         let name = names::function("held", def, &found.name);
         let body = format!("  RETURN QUERY\n{};", indented(&queries.join("\nUNION ALL\n")));
-        made.function(&name, owner_function(self, &name, "", &format!("SETOF {}", key.1), &scope.mine, &body)?, true);
+        made.function(&name, owner_function(self, &name, "", &key.set_of(), &scope.mine, &body)?, true);
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 
 use crate::compiler::model::{Place, RelId, Source, Subject, Target, TypeId};
 
-use super::check::{on_row, one};
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built, owner_function};
+use super::key::Id;
 use super::names::{self, ShareSubject};
 use super::views::Made;
 
@@ -20,10 +20,10 @@ pub fn live(share: &str) -> String {
 pub struct Rows {
     /// `schema.table alias`.
     pub from: String,
-    /// The object's key, SQL text.
-    pub object: String,
-    /// The subject's key, SQL text; `None` where there is none (everyone).
-    pub subject: Option<String>,
+    /// The object's id.
+    pub object: Id,
+    /// The subject's id; `None` where there is none (everyone).
+    pub subject: Option<Id>,
     /// Which rows count, SQL text without AND; `None` when all.
     pub condition: Option<String>,
 }
@@ -33,26 +33,29 @@ impl Policy<'_> {
     pub fn rows(&self, ty: TypeId, relation: RelId, source: &Source) -> Emit<Rows> {
         let def = self.ty(ty)?;
         match &source.place {
-            Place::Column { columns } => Ok(Rows {
-                from: format!("{} AS this", def.table),
-                object: format!("this.{}", self.key(ty)?.0),
-                subject: Some(format!("this.{}", one(columns, source)?)),
-                condition: match &def.condition {
-                    Some(condition) => Some(on_row(condition, "this")?),
-                    None => None,
-                },
-            }),
+            Place::Column { .. } | Place::Polymorphic { .. } => {
+                let named = self.named_in_row(ty, source, "this")?;
+                let (subject, test) = named.map_or((None, None), |named| (Some(named.id), named.test));
+                let mut conditions: Vec<String> = test.into_iter().collect();
+                conditions.extend(def.condition.as_ref().map(|c| self.on_row(&def.table, c, "this")));
+                Ok(Rows {
+                    from: format!("{} AS this", def.table),
+                    object: self.key(ty)?.of_row("this"),
+                    subject,
+                    condition: joined(conditions),
+                })
+            }
             Place::Table { table, object, subject, condition } => {
-                let object = format!("l.{}", one(object, source)?);
+                let (object, subject) = (Id::of("l", object), Id::of("l", subject));
                 let mut conditions = Vec::new();
                 if let Some(condition) = condition {
-                    conditions.push(on_row(condition, "l")?);
+                    conditions.push(self.on_row(table, condition, "l"));
                 }
                 conditions.extend(self.counted(ty, &object)?);
                 Ok(Rows {
                     from: format!("{table} AS l"),
                     object,
-                    subject: Some(format!("l.{}", one(subject, source)?)),
+                    subject: Some(subject),
                     condition: joined(conditions),
                 })
             }
@@ -60,34 +63,35 @@ impl Policy<'_> {
                 let name = &self.relation(ty, relation)?.name;
                 let kind = ShareSubject::of(self.model, source.subject)
                     .ok_or_else(|| not_built(source.span, "share links"))?;
-                let named = matches!(source.subject, Subject::Type(_) | Subject::Group(..));
+                let subject = match source.subject {
+                    Subject::Type(to) | Subject::Group(to, _) => Some(self.key(to)?.of_columns("l", "subject")),
+                    _ => None,
+                };
+                let object = self.key(ty)?.of_columns("l", "object");
                 let mut conditions = vec![live("l")];
-                conditions.extend(self.counted(ty, "l.object")?);
+                conditions.extend(self.counted(ty, &object)?);
                 Ok(Rows {
                     from: format!("{} AS l", names::shares(def, name, &kind)),
-                    object: "l.object".to_owned(),
-                    subject: named.then(|| "l.subject".to_owned()),
+                    object,
+                    subject,
                     condition: joined(conditions),
                 })
             }
             Place::Shared { .. } => Err(not_built(source.span, "`shared if`")),
-            Place::Polymorphic { .. } => Err(not_built(source.span, "polymorphic relations")),
+            Place::Role { .. } => Err(not_built(source.span, "roles made at run time")),
         }
     }
 
-    /// The condition that the object of type `ty` called `key` counts; `None` when every row of the type does.
-    fn counted(&self, ty: TypeId, key: &str) -> Emit<Option<String>> {
+    /// The condition that the object `id` of type `ty` counts; `None` when every row of the type does.
+    fn counted(&self, ty: TypeId, id: &Id) -> Emit<Option<String>> {
         let def = self.ty(ty)?;
         let Some(condition) = &def.condition else { return Ok(None) };
-        let condition = on_row(condition, "this")?;
-        let column = self.key(ty)?.0;
-        Ok(Some(format!(
-            "(SELECT true FROM {} AS this WHERE this.{column} = {key} AND {condition} LIMIT 1)",
-            def.table
-        )))
+        let condition = self.on_row(&def.table, condition, "this");
+        let same = self.key(ty)?.of_row("this").equals(id);
+        Ok(Some(format!("(SELECT true FROM {} AS this WHERE {same} AND {condition} LIMIT 1)", def.table)))
     }
 
-    /// `SELECT id` of the objects on which the caller is in the relation, from the sources that `keep` takes.
+    /// `SELECT` of the ids of the objects on which the caller is in the relation, from the sources that `keep` takes.
     pub fn held_rows(
         &self,
         scope: &mut Scope,
@@ -102,9 +106,16 @@ impl Policy<'_> {
             .filter(|source| keep(source))
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
-                let holder = self.is_caller(scope, source.subject, rows.subject.as_deref().unwrap_or("NULL"))?;
+                let holder = match (source.subject, &rows.subject, scope.asker) {
+                    (Subject::Group(group, member), Some(subject), Asker::Variables) => {
+                        let mine = scope.mine(self, group, member)?;
+                        self.key(group)?.starts_among(subject, &mine)
+                    }
+                    (_, subject, _) => self.is_caller(scope, source.subject, subject.as_ref())?,
+                };
                 let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
-                Ok(format!("SELECT {} AS id FROM {} WHERE {holder}{condition}", rows.object, rows.from))
+                let ids = scope.ids(self.key(ty)?, &rows.object);
+                Ok(format!("SELECT {ids} FROM {} WHERE {holder}{condition}", rows.from))
             })
             .collect()
     }
@@ -114,7 +125,7 @@ impl Policy<'_> {
         let def = self.ty(ty)?;
         for (at, found) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
             let relation = RelId(at);
-            let is_listed = |s: &Source| !matches!(s.place, Place::Column { .. });
+            let is_listed = |s: &Source| !s.place.is_in_row();
             self.relation_pair(ty, relation, &found.name, |_| true, made)?;
             let listed = self.listed_part(ty, relation)?;
             if listed != found.name && found.sources.iter().any(is_listed) {
@@ -138,7 +149,8 @@ impl Policy<'_> {
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
         let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
         // Such a row names no view, so its parts have nothing of the scope to divide.
-        made.union_view(&names::view(def, part), rows.into_iter().map(|row| (row, scope.clone())).collect());
+        let parts = rows.into_iter().map(|row| (row, scope.clone())).collect();
+        made.union_view(&names::view(def, part), self.key(ty)?, parts);
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
         self.set_function(ty, part, &scope, &rows.join("\nUNION ALL\n"), made)
@@ -148,7 +160,7 @@ impl Policy<'_> {
     pub fn set_function(&self, ty: TypeId, part: &str, scope: &Scope, query: &str, made: &mut Made) -> Emit<()> {
         let name = names::function("set", self.ty(ty)?, part);
         let body = format!("  RETURN QUERY\n{};", indented(query));
-        let returns = format!("SETOF {}", self.key(ty)?.1);
+        let returns = self.key(ty)?.set_of();
         made.function(&name, owner_function(self, &name, "", &returns, &scope.mine, &body)?, true);
         Ok(())
     }
@@ -159,6 +171,7 @@ impl Policy<'_> {
         let found = self.relation(ty, relation)?;
         let own_group = |s: &Source| s.subject == Subject::Group(ty, relation);
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
+        let key = self.key(ty)?;
         let start = self.held_rows(&mut scope, ty, relation, |s| !own_group(s))?;
         let steps: Vec<String> = found
             .sources
@@ -167,34 +180,44 @@ impl Policy<'_> {
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
                 let condition = rows.condition.map(|c| format!(" WHERE {c}")).unwrap_or_default();
-                let subject = rows.subject.unwrap_or_default();
-                Ok(format!("SELECT {} AS member, {} AS id FROM {}{condition}", subject, rows.object, rows.from))
+                let member = rows.subject.as_ref().map(|subject| key.typed(subject, "member")).unwrap_or_default();
+                Ok(format!("SELECT {member}, {} FROM {}{condition}", key.typed(&rows.object, "id"), rows.from))
             })
             .collect::<Emit<_>>()?;
         if start.is_empty() {
             return Err(not_built(found.span, format!("\"{}\", a group made only of itself", found.name)));
         }
         let start = start.join("\nUNION ALL\n");
+        let id = key.named("id").join(", ");
         let query = if steps.is_empty() {
             start
         } else {
             // A step is an id and the ids it is a member of; UNION ends loops of groups.
             let step = steps.join("\nUNION ALL\n");
             format!(
-                "WITH RECURSIVE mine(id) AS (\n  (\n{}\n  )\n  UNION\n  SELECT s.id FROM mine m JOIN (\n{}\n  ) s ON s.member = m.id\n)\n\
-                 SELECT m.id FROM mine m",
+                "WITH RECURSIVE mine({id}) AS (\n  (\n{}\n  )\n  UNION\n  SELECT {} FROM mine m JOIN (\n{}\n  ) s ON {}\n)\n\
+                 SELECT {} FROM mine m",
                 indented(&start),
-                indented(&step)
+                key.of_view("s").list(),
+                indented(&step),
+                key.of_columns("s", "member").equals(&key.of_view("m")),
+                key.of_view("m").list(),
             )
         };
         let name = names::function("mine", def, &found.name);
+        let query = if key.is_composite() {
+            // An array holds one value for each id.
+            format!("SELECT {} FROM (\n{}\n) q", key.value(&key.of_view("q")), indented(&query))
+        } else {
+            query
+        };
         let body = format!("  RETURN ARRAY(\n{}\n  );", indented(&query));
-        let returns = format!("{}[]", self.key(ty)?.1);
+        let returns = format!("{}[]", key.sql());
         made.function(&name, owner_function(self, &name, "", &returns, &scope.mine, &body)?, true);
         Ok(())
     }
 
-    /// The view and the set from which a relation to objects that is kept in a link table, followed, finds `target`.
+    /// The view and the set from which a relation that does not stand in the row, followed, finds `target`.
     pub fn followed_objects(
         &self,
         ty: TypeId,
@@ -204,30 +227,33 @@ impl Policy<'_> {
     ) -> Emit<()> {
         let def = self.ty(ty)?;
         let found = self.relation(ty, relation)?;
+        let key = self.key(ty)?;
         let mut name = None;
         let mut view = Vec::new();
         let mut set = Vec::new();
         let mut setting = Scope::new(ty, "this", Asker::Variables, Form::Set);
-        for source in found.sources.iter().filter(|s| matches!(s.place, Place::Table { .. })) {
+        for source in found.sources.iter().filter(|s| !s.place.is_in_row()) {
             let Subject::Type(reached) = source.subject else { continue };
             let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
             let rows = self.rows(ty, relation, source)?;
-            let value = rows.subject.unwrap_or_default();
+            let Some(value) = rows.subject else { continue };
             let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
             name = Some(self.target_name(reached, *target)?);
-            let query =
-                |reached: &str| format!("SELECT {} AS id FROM {} WHERE {reached}{condition}", rows.object, rows.from);
+            let query = |scope: &Scope, reached: &str| {
+                format!("SELECT {} FROM {} WHERE {reached}{condition}", scope.ids(key, &rows.object), rows.from)
+            };
             let mut probing = Scope::new(ty, "this", Asker::Statement, Form::Probe);
-            let probe = query(&self.reached(&mut probing, reached, *target, &value)?);
-            view.push((probe, probing));
-            set.push(query(&self.reached(&mut setting, reached, *target, &value)?));
+            let holds = self.reached(&mut probing, reached, *target, &value)?;
+            view.push((query(&probing, &holds), probing));
+            let holds = self.reached(&mut setting, reached, *target, &value)?;
+            set.push(query(&setting, &holds));
         }
         let Some(target) = name else { return Ok(()) };
         let view_name = names::followed(def, &found.name, target);
         if made.has(&view_name) {
             return Ok(());
         }
-        made.union_view(&view_name, view);
+        made.union_view(&view_name, key, view);
         self.set_function(ty, &format!("{}__{target}", found.name), &setting, &set.join("\nUNION ALL\n"), made)
     }
 
@@ -239,15 +265,13 @@ impl Policy<'_> {
         found
             .sources
             .iter()
-            .filter(|s| !matches!(s.place, Place::Column { .. }))
+            .filter(|s| !s.place.is_in_row())
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
-                let holder = self.is_caller(scope, source.subject, rows.subject.as_deref().unwrap_or("NULL"))?;
+                let holder = self.is_caller(scope, source.subject, rows.subject.as_ref())?;
                 let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
-                Ok(format!(
-                    "(SELECT true FROM {} WHERE {} = ANY ({path}) AND {holder}{condition} LIMIT 1)",
-                    rows.from, rows.object
-                ))
+                let on_path = self.key(ty)?.among(&rows.object, path);
+                Ok(format!("(SELECT true FROM {} WHERE {on_path} AND {holder}{condition} LIMIT 1)", rows.from))
             })
             .collect()
     }
@@ -256,10 +280,11 @@ impl Policy<'_> {
     /// `tests` (SQL text on `this`) holds.
     pub fn path_row_probe(&self, ty: TypeId, tests: &[String], path: &str) -> Emit<String> {
         let def = self.ty(ty)?;
-        let key = self.key(ty)?.0;
+        let key = self.key(ty)?;
         Ok(format!(
-            "(SELECT true FROM {} AS this WHERE this.{key} = ANY ({path}) AND ({}){} LIMIT 1)",
+            "(SELECT true FROM {} AS this WHERE {} AND ({}){} LIMIT 1)",
             def.table,
+            key.among(&key.of_row("this"), path),
             tests.join(" OR "),
             self.counts(ty, "this")?
         ))

@@ -201,7 +201,7 @@ impl Policy<'_> {
         // for the role means that the rules do not apply to it.
         let body = format!(
             "CREATE FUNCTION {function}() RETURNS trigger\nLANGUAGE plpgsql\nSET search_path = pg_catalog, pg_temp\n\
-             AS $authz$\nBEGIN\n  IF row_security_active(TG_RELID)\n     AND (SELECT {check}{counts} FROM (SELECT {row}.*) AS this) IS NOT TRUE THEN\n    \
+             AS $authz$\nBEGIN\n  IF row_security_active(TG_RELID)\n     AND (SELECT {check}{counts} FROM unnest(ARRAY[{row}]) AS this) IS NOT TRUE THEN\n    \
              RAISE EXCEPTION 'AZ709: the policy refuses this update on %', {table}\n      \
              USING ERRCODE = '42501', CONSTRAINT = 'authz_update', TABLE = {table}, DETAIL = 'The rule is: ' || {rule};\n  \
              END IF;\n  RETURN NULL;\nEND $authz$",

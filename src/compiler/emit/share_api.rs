@@ -83,24 +83,31 @@ impl Policy<'_> {
         };
         Ok(format!(
             "  IF authz__kind = {} AND authz__relation = {} AND {subject} THEN\n    \
-             IF NOT EXISTS (SELECT FROM {} v WHERE v.id = authz__id::{}) THEN\n      \
+             IF NOT EXISTS (SELECT FROM {} v WHERE {}) THEN\n      \
              RAISE EXCEPTION 'AZ705: sharing this needs the permission {}' USING ERRCODE = '42501';\n    END IF;\n",
             literal(&def.name),
             literal(&share.relation_name),
             names::view(def, &share.by),
-            self.key(share.object)?.1,
+            self.is_named(share.object, "v", "id", "authz__id")?,
             share.by
         ))
+    }
+
+    /// The condition that the id in columns called `prefix` of `alias` is the one that a text names.
+    fn is_named(&self, ty: TypeId, alias: &str, prefix: &str, text: &str) -> Emit<String> {
+        let key = self.key(ty)?;
+        Ok(key.of_columns(alias, prefix).equals(&key.of_text(text)))
     }
 
     /// Locks a row at one end of a share, so that it cannot be deleted in between.
     fn hold_end(&self, ty: TypeId, id: &str) -> Emit<String> {
         let def = self.ty(ty)?;
-        let (key, key_type) = self.key(ty)?;
+        let key = self.key(ty)?;
         Ok(format!(
-            "    PERFORM FROM {} AS this WHERE this.{key} = {id}::{key_type}{} FOR KEY SHARE;\n    \
+            "    PERFORM FROM {} AS this WHERE {}{} FOR KEY SHARE;\n    \
              IF NOT FOUND THEN\n      RAISE EXCEPTION 'AZ708: there is no {} %', {id} USING ERRCODE = 'P0001';\n    END IF;\n",
             def.table,
+            key.of_row("this").equals(&key.of_text(id)),
             self.counts(ty, "this")?,
             def.name
         ))
@@ -109,34 +116,39 @@ impl Policy<'_> {
     fn share_arm(&self, share: &Share) -> Emit<String> {
         let mut arm = self.arm_head(share)?;
         arm.push_str(&self.hold_end(share.object, "authz__id")?);
-        let object_key = self.key(share.object)?.1;
+        let object_key = self.key(share.object)?;
+        let object = object_key.named("object").join(", ");
         let (column, value, unique) = match share.subject_type {
             Some(ty) => {
                 arm.push_str(&self.hold_end(ty, "authz__subject_id")?);
-                ("subject, ", format!("authz__subject_id::{}, ", self.key(ty)?.1), "(subject, object)")
+                let key = self.key(ty)?;
+                let subject = key.named("subject").join(", ");
+                let value = key.of_text("authz__subject_id").list();
+                (format!("{subject}, "), format!("{value}, "), format!("({subject}, {object})"))
             }
-            None => ("", String::new(), "(object)"),
+            None => (String::new(), String::new(), format!("({object})")),
         };
         arm.push_str(&format!(
-            "    INSERT INTO {} (object, {column}starts, expires, made_by)\n    \
-             VALUES (authz__id::{object_key}, {value}authz__starts, authz__expires, coalesce(authz.principal(), ''))\n    \
+            "    INSERT INTO {} ({object}, {column}starts, expires, made_by)\n    \
+             VALUES ({}, {value}authz__starts, authz__expires, coalesce(authz.principal(), ''))\n    \
              ON CONFLICT {unique} DO UPDATE SET starts = excluded.starts, expires = excluded.expires, made_by = excluded.made_by;\n    \
              RETURN;\n  END IF;\n",
-            share.table
+            share.table,
+            object_key.of_text("authz__id").list()
         ));
         Ok(arm)
     }
 
     fn unshare_arm(&self, share: &Share) -> Emit<String> {
         let subject = match share.subject_type {
-            Some(ty) => format!(" AND s.subject = authz__subject_id::{}", self.key(ty)?.1),
+            Some(ty) => format!(" AND {}", self.is_named(ty, "s", "subject", "authz__subject_id")?),
             None => String::new(),
         };
         Ok(format!(
-            "{}    DELETE FROM {} s WHERE s.object = authz__id::{}{subject};\n    RETURN FOUND;\n  END IF;\n",
+            "{}    DELETE FROM {} s WHERE {}{subject};\n    RETURN FOUND;\n  END IF;\n",
             self.arm_head(share)?,
             share.table,
-            self.key(share.object)?.1
+            self.is_named(share.object, "s", "object", "authz__id")?
         ))
     }
 
@@ -144,23 +156,29 @@ impl Policy<'_> {
         let mut body = String::new();
         for share in shares {
             let def = self.ty(share.object)?;
+            let key = self.key(share.object)?;
             let user = &self.ty(self.model.user)?.name;
+            let subject = match share.subject_type {
+                Some(ty) => self.key(ty)?.text(&self.key(ty)?.of_columns("s", "subject")),
+                None => String::new(),
+            };
             let (kind, id, relation) = match &share.subject {
-                ShareSubject::One(name) => (name.as_str(), "s.subject::text", ""),
-                ShareSubject::Group(name, member) => (name.as_str(), "s.subject::text", member.as_str()),
+                ShareSubject::One(name) => (name.as_str(), subject.as_str(), ""),
+                ShareSubject::Group(name, member) => (name.as_str(), subject.as_str(), member.as_str()),
                 ShareSubject::Everyone => (user.as_str(), "'*'", ""),
                 ShareSubject::Anyone => ("anyone", "''", ""),
             };
             body.push_str(&format!(
                 "  IF authz__kind = {} THEN\n    RETURN QUERY SELECT {}, {}, {id}, {}, s.starts, s.expires, s.made_by, s.made_at\n    \
-                 FROM {} s WHERE s.object = authz__id::{} AND EXISTS (SELECT FROM {} v WHERE v.id = s.object) ORDER BY s.made_at;\n  END IF;\n",
+                 FROM {} s WHERE {} AND EXISTS (SELECT FROM {} v WHERE {}) ORDER BY s.made_at;\n  END IF;\n",
                 literal(&def.name),
                 literal(&share.relation_name),
                 literal(kind),
                 literal(relation),
                 share.table,
-                self.key(share.object)?.1,
-                names::view(def, &share.by)
+                self.is_named(share.object, "s", "object", "authz__id")?,
+                names::view(def, &share.by),
+                key.of_view("v").equals(&key.of_columns("s", "object"))
             ));
         }
         body.push_str("  RETURN;");

@@ -7,6 +7,7 @@ use crate::compiler::model::{Place, RelId, Source, Subject, TypeId};
 use crate::compiler::objects::{Lock, LockMode, Object, ObjectKind, Phase};
 
 use super::context::{Emit, Policy, not_built};
+use super::key::Key;
 use super::names::{self, ShareSubject};
 
 /// One shared source: its table and the types at its ends.
@@ -70,14 +71,23 @@ impl Policy<'_> {
     pub fn share_tables(&self, shares: &[Share]) -> Emit<Vec<Object>> {
         let mut objects = Vec::new();
         for share in shares {
-            let object_key = self.key(share.object)?.1;
-            let subject = match share.subject_type {
-                Some(ty) => format!("  subject {} NOT NULL,\n", self.key(ty)?.1),
-                None => String::new(),
+            let columns = |key: Key<'_>, prefix: &str| {
+                let typed = key.named(prefix).into_iter().zip(key.part_types());
+                typed.map(|(name, ty)| format!("  {name} {ty} NOT NULL,\n")).collect::<String>()
             };
-            let unique = if share.subject_type.is_some() { "(subject, object)" } else { "(object)" };
+            let object_key = self.key(share.object)?;
+            let objects_columns = columns(object_key, "object");
+            let object_names = object_key.named("object").join(", ");
+            let (subject, subject_names) = match share.subject_type {
+                Some(ty) => (columns(self.key(ty)?, "subject"), self.key(ty)?.named("subject").join(", ")),
+                None => (String::new(), String::new()),
+            };
+            let unique = match share.subject_type {
+                Some(_) => format!("({subject_names}, {object_names})"),
+                None => format!("({object_names})"),
+            };
             let table = format!(
-                "CREATE TABLE IF NOT EXISTS {} (\n  object {object_key} NOT NULL,\n{subject}  starts timestamptz,\n  \
+                "CREATE TABLE IF NOT EXISTS {} (\n{objects_columns}{subject}  starts timestamptz,\n  \
                  expires timestamptz,\n  made_by text NOT NULL,\n  made_at timestamptz NOT NULL DEFAULT clock_timestamp(),\n  \
                  UNIQUE {unique}\n)",
                 share.table
@@ -85,7 +95,8 @@ impl Policy<'_> {
             objects.push(object(ObjectKind::Table, &share.table, table, Phase::Tables, Vec::new()));
             if share.subject_type.is_some() {
                 let index = index_name(&share.table);
-                let sql = format!("CREATE INDEX IF NOT EXISTS {index} ON {} (object, subject)", share.table);
+                let sql =
+                    format!("CREATE INDEX IF NOT EXISTS {index} ON {} ({object_names}, {subject_names})", share.table);
                 objects.push(object(
                     ObjectKind::Index,
                     &format!("{}: by object", share.table),
@@ -116,17 +127,19 @@ impl Policy<'_> {
 
     fn end_triggers(&self, ty: TypeId, tables: &[(&str, &str)]) -> Emit<Vec<Object>> {
         let def = self.ty(ty)?;
-        let key = self.key(ty)?.0;
+        let key = self.key(ty)?;
         let body = |statement: &dyn Fn(&str, &str) -> String| {
             tables.iter().map(|(table, column)| format!("  {};\n", statement(table, column))).collect::<String>()
         };
-        let gone = body(&|table, column| format!("DELETE FROM {table} s USING gone WHERE s.{column} = gone.{key}"));
-        let changed = body(&|table, column| format!("DELETE FROM {table} s WHERE s.{column} = OLD.{key}"));
+        let same = |column: &str, row: &str| key.of_columns("s", column).equals(&key.of_row(row));
+        let differs = format!("{} IS DISTINCT FROM {}", key.of_row("OLD").row(), key.of_row("NEW").row());
+        let gone = body(&|table, column| format!("DELETE FROM {table} s USING gone WHERE {}", same(column, "gone")));
+        let changed = body(&|table, column| format!("DELETE FROM {table} s WHERE {}", same(column, "OLD")));
         let all = body(&|table, _| format!("DELETE FROM {table} s"));
         let mut objects = Vec::new();
         for (what, event, statements) in [
             ("deleted", "AFTER DELETE ON {} REFERENCING OLD TABLE AS gone FOR EACH STATEMENT", gone),
-            ("rekeyed", "AFTER UPDATE ON {} FOR EACH ROW WHEN (OLD.{key} IS DISTINCT FROM NEW.{key})", changed),
+            ("rekeyed", "AFTER UPDATE ON {} FOR EACH ROW WHEN ({differs})", changed),
             ("truncated", "AFTER TRUNCATE ON {} FOR EACH STATEMENT", all),
         ] {
             let function = format!(
@@ -139,7 +152,7 @@ impl Policy<'_> {
                  SET search_path = pg_catalog, pg_temp\nAS $authz$\nBEGIN\n{statements}  RETURN NULL;\nEND $authz$"
             );
             objects.push(object(ObjectKind::Function, &function, sql, Phase::Upkeep, Vec::new()));
-            let event = event.replace("{}", &def.table.to_string()).replace("{key}", &key.to_string());
+            let event = event.replace("{}", &def.table.to_string()).replace("{differs}", &differs);
             let lock = Lock { table: def.table.clone(), mode: LockMode::ShareRowExclusive };
             objects.push(object(
                 ObjectKind::Trigger,

@@ -8,6 +8,7 @@ use crate::compiler::model::GraphId;
 use crate::compiler::objects::{Object, ObjectKind, Phase};
 
 use super::context::Scope;
+use super::key::Key;
 
 /// A generated view.
 #[derive(Debug, Clone)]
@@ -64,16 +65,22 @@ impl Made {
         });
     }
 
+    /// Adds a function that the app role may call, before all others; `signature` holds its arguments.
+    pub fn function_first(&mut self, signature: &str, sql: String) {
+        self.function(signature, sql, true);
+        self.functions.rotate_right(1);
+    }
+
     /// Adds a view.
     pub fn view(&mut self, view: View) {
         self.views.insert(view.name.clone(), view);
     }
 
-    /// Adds a view of all that `parts` select, each a query on `id` and the scope it was written in.
+    /// Adds a view of all that `parts` select, each a query on the ids of `key` and the scope it was written in.
     ///
     /// PostgreSQL flattens a UNION ALL into the query around it, security barrier or not, and a function of the caller's
     /// then meets rows that a part's own condition hides. So each part stands behind a barrier of its own.
-    pub fn union_view(&mut self, name: &str, parts: Vec<(String, Scope)>) {
+    pub fn union_view(&mut self, name: &str, key: Key<'_>, parts: Vec<(String, Scope)>) {
         let mut parts = parts;
         if parts.len() == 1
             && let Some((query, scope)) = parts.pop()
@@ -84,7 +91,7 @@ impl Made {
         let mut reads = Vec::new();
         for (at, (query, scope)) in parts.into_iter().enumerate() {
             let part = super::names::part(name, at);
-            arms.push(format!("SELECT a.id FROM {part} a"));
+            arms.push(format!("SELECT {} FROM {part} a", key.of_view("a").list()));
             reads.push(part.clone());
             self.view(View { readable: false, ..View::new(&part, query, scope) });
         }

@@ -6,7 +6,6 @@ use crate::compiler::ident::literal;
 use crate::compiler::model::{Expr, PermId, RelId, Source, Subject, Target, TypeId};
 
 use super::api::Api;
-use super::check::on_row;
 use super::condition;
 use super::context::{Emit, Policy, not_built};
 use super::logic;
@@ -31,7 +30,7 @@ impl Policy<'_> {
                 let query = match &found.inherits {
                     Some(inherits) => {
                         let g = self.graph_name(inherits.graph)?;
-                        let key_type = self.key(ty)?.1;
+                        let key_type = self.single_key(ty)?.1;
                         let path = format!(
                             "ARRAY(SELECT DISTINCT a FROM authz_int.{g}_node n, \
                              unnest(n.id || n.local || (SELECT c.above FROM authz_int.{g}_cluster c WHERE c.id = n.cluster)) a \
@@ -44,7 +43,23 @@ impl Policy<'_> {
                             indented(&who)
                         )
                     }
-                    None => self.who(ty, &found.expr, "authz__ids")?,
+                    None => {
+                        // Only objects that are there and count: a reference may outlive what it names.
+                        let key = self.key(ty)?;
+                        let id = key.of_row("this");
+                        let there = format!(
+                            "ARRAY(SELECT {} FROM {} AS this WHERE {}{})",
+                            key.value(&id),
+                            def.table,
+                            key.among(&id, "authz__ids"),
+                            self.counts(ty, "this")?
+                        );
+                        let who = self.who(ty, &found.expr, "p.ids")?;
+                        format!(
+                            "SELECT w.kind, w.id FROM (SELECT {there} AS ids OFFSET 0) p, LATERAL (\n{}\n) w",
+                            indented(&who)
+                        )
+                    }
                 };
                 self.who_function(ty, &found.name, &query, made)?;
             }
@@ -54,7 +69,7 @@ impl Policy<'_> {
 
     fn who_function(&self, ty: TypeId, part: &str, query: &str, made: &mut Made) -> Emit<()> {
         let name = names::function("who", self.ty(ty)?, part);
-        let key_type = self.key(ty)?.1;
+        let key_type = self.key(ty)?.sql();
         let sql = format!(
             "CREATE FUNCTION {name}(authz__ids {key_type}[]) RETURNS {SUBJECTS}\nLANGUAGE plpgsql STABLE ROWS 100\n\
              SET search_path = pg_catalog, pg_temp\nSET plan_cache_mode = force_generic_plan\nAS $authz$\n\
@@ -80,7 +95,9 @@ impl Policy<'_> {
                 let mut conditions = Vec::new();
                 for part in parts {
                     match part {
-                        Expr::Sql(c) if !condition::depends_on_asker(&c.sql) => conditions.push(on_row(c, "this")?),
+                        Expr::Sql(c) if !condition::depends_on_asker(&c.sql) => {
+                            conditions.push(self.on_row(&def.table, c, "this"))
+                        }
                         Expr::Sql(_) | Expr::Not(_) => {}
                         other => people = people.or(Some(other)),
                     }
@@ -88,10 +105,13 @@ impl Policy<'_> {
                 let narrowed = if conditions.is_empty() {
                     ids.to_owned()
                 } else {
-                    let key = self.key(ty)?.0;
+                    let key = self.key(ty)?;
+                    let id = key.of_row("this");
                     format!(
-                        "ARRAY(SELECT this.{key} FROM {} AS this WHERE this.{key} = ANY ({ids}) AND {})",
+                        "ARRAY(SELECT {} FROM {} AS this WHERE {} AND {})",
+                        key.value(&id),
                         def.table,
+                        key.among(&id, ids),
                         conditions.join(" AND ")
                     )
                 };
@@ -103,11 +123,12 @@ impl Policy<'_> {
             Expr::Not(_) => Ok(everyone("anyone", ids)),
             Expr::Sql(c) if condition::depends_on_asker(&c.sql) => Ok(everyone("anyone", ids)),
             Expr::Sql(c) => {
-                let key = self.key(ty)?.0;
-                let test = on_row(c, "this")?;
+                let key = self.key(ty)?;
+                let test = self.on_row(&def.table, c, "this");
                 Ok(format!(
-                    "SELECT 'anyone' AS kind, '' AS id WHERE EXISTS (SELECT FROM {} AS this WHERE this.{key} = ANY ({ids}) AND {test})",
-                    def.table
+                    "SELECT 'anyone' AS kind, '' AS id WHERE EXISTS (SELECT FROM {} AS this WHERE {} AND {test})",
+                    def.table,
+                    key.among(&key.of_row("this"), ids)
                 ))
             }
             Expr::SignedIn(_) => Ok(everyone("everyone", ids)),
@@ -135,14 +156,20 @@ impl Policy<'_> {
         Ok(if parts.is_empty() { nobody() } else { parts.join("\nUNION ALL\n") })
     }
 
-    /// `SELECT` of the subjects' keys of a source, for the objects of the array `ids`.
+    /// `SELECT` of the subjects of a source, one value each, for the objects of the array `ids`.
     fn subjects_of(&self, ty: TypeId, relation: RelId, source: &Source, ids: &str) -> Emit<String> {
         let rows = self.rows(ty, relation, source)?;
         let subject = rows.subject.ok_or_else(|| not_built(source.span, "a source without a subject here"))?;
+        let (Subject::Type(to) | Subject::Group(to, _)) = source.subject else {
+            return Err(not_built(source.span, "a source without a subject here"));
+        };
         let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
         Ok(format!(
-            "SELECT {subject} FROM {} WHERE {} = ANY ({ids}) AND {subject} IS NOT NULL{condition}",
-            rows.from, rows.object
+            "SELECT {} FROM {} WHERE {} AND {}{condition}",
+            self.key(to)?.value(&subject),
+            rows.from,
+            self.key(ty)?.among(&rows.object, ids),
+            subject.is_there()
         ))
     }
 
@@ -170,8 +197,9 @@ impl Policy<'_> {
                     let kind = if source.subject == Subject::Anyone { "anyone" } else { "everyone" };
                     let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
                     format!(
-                        "SELECT '{kind}' AS kind, '' AS id FROM {} WHERE {} = ANY ({ids}){condition}",
-                        rows.from, rows.object
+                        "SELECT '{kind}' AS kind, '' AS id FROM {} WHERE {}{condition}",
+                        rows.from,
+                        self.key(ty)?.among(&rows.object, ids)
                     )
                 }
                 Subject::Link => return Err(not_built(source.span, "share links")),
@@ -181,15 +209,16 @@ impl Policy<'_> {
         if own.is_empty() {
             return Ok(people);
         }
+        let key = self.key(ty)?;
         let steps: Vec<String> = own
             .into_iter()
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
                 let condition = rows.condition.map(|c| format!(" WHERE {c}")).unwrap_or_default();
+                let member = rows.subject.as_ref().map(|subject| key.value(subject)).unwrap_or_default();
                 Ok(format!(
-                    "SELECT {} AS id, {} AS member FROM {}{condition}",
-                    rows.object,
-                    rows.subject.unwrap_or_default(),
+                    "SELECT {} AS id, {member} AS member FROM {}{condition}",
+                    key.value(&rows.object),
                     rows.from
                 ))
             })
@@ -228,14 +257,16 @@ impl Policy<'_> {
     }
 
     fn who_api(&self, made: &mut Made) -> Emit<()> {
-        let key = self.key(self.model.user)?.0;
+        let key = self.single_key(self.model.user)?.0;
         let user = self.ty(self.model.user)?;
         let kind = literal(&user.name);
         let counts = self.counts(self.model.user, "this")?;
         let arms = self.permission_arms(|ty, permission| {
             let def = self.ty(ty)?;
             let found = self.permission(ty, permission)?;
-            let candidates = format!("{}(ARRAY[authz__id::{}])", names::function("who", def, &found.name), self.key(ty)?.1);
+            let object = self.key(ty)?;
+            let candidates =
+                format!("{}(ARRAY[authz__id::{}])", names::function("who", def, &found.name), object.sql());
             let people = format!(
                 "SELECT this.{key}::text FROM {} AS this\nWHERE EXISTS (SELECT FROM {candidates} w WHERE w.kind = {kind} AND w.id = this.{key}::text)",
                 user.table
@@ -248,17 +279,17 @@ impl Policy<'_> {
             }
             // The candidates are too many: ask as each of them. The session is put back at the end.
             let view = names::view(def, &found.name);
+            let same = object.of_view("v").equals(&object.of_text("authz__id"));
             Ok(format!(
                 "authz__wide := EXISTS (SELECT FROM {candidates} w WHERE w.kind <> {kind});\n\
                  FOR authz__one IN SELECT this.{key}::text FROM {} AS this WHERE (authz__wide OR EXISTS (SELECT FROM {candidates} w WHERE w.kind = {kind} AND w.id = this.{key}::text)){counts} ORDER BY this.{key} LOOP\n  \
                  PERFORM authz_int.sign_in({kind}, authz__one);\n  \
-                 IF EXISTS (SELECT FROM {view} v WHERE v.id = authz__id::{key_of}) THEN\n    \
+                 IF EXISTS (SELECT FROM {view} v WHERE {same}) THEN\n    \
                  RETURN QUERY SELECT {kind}::text, authz__one;\n  END IF;\nEND LOOP;\n\
                  PERFORM authz_int.sign_in('', '');\n\
-                 IF EXISTS (SELECT FROM {view} v WHERE v.id = authz__id::{key_of}) THEN\n  RETURN QUERY SELECT 'anyone', '';\nEND IF;\n\
+                 IF EXISTS (SELECT FROM {view} v WHERE {same}) THEN\n  RETURN QUERY SELECT 'anyone', '';\nEND IF;\n\
                  PERFORM set_config('authz.session', authz__before, true);\nRETURN;",
-                user.table,
-                key_of = self.key(ty)?.1
+                user.table
             ))
         })?;
         Api {

@@ -8,9 +8,9 @@ use crate::compiler::ident::literal;
 use crate::compiler::model::{Expr, GraphId, Place, RelId, Source, Subject, Target, TypeId};
 
 use super::api::Api;
-use super::check::on_row;
 use super::context::{Asker, Emit, Form, Policy, Scope, owner_function};
 use super::describe::describe;
+use super::key::Id;
 use super::logic;
 use super::names;
 use super::relations::indented;
@@ -29,7 +29,7 @@ impl Policy<'_> {
             let ty = TypeId(at);
             for (rel, relation) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
                 let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Probe);
-                let query = self.why_relation(&mut scope, RelId(rel), "authz__id")?;
+                let query = self.why_relation(&mut scope, RelId(rel), &self.key(ty)?.of_value("authz__id"))?;
                 self.why_function(ty, &relation.name, &scope, &query, made)?;
             }
             for found in &def.permissions {
@@ -37,7 +37,8 @@ impl Policy<'_> {
                 let query = match &found.inherits {
                     Some(inherits) => {
                         let terms = logic::base_terms(self.model, ty, inherits.graph, &inherits.base);
-                        let chains = self.why_any(&mut scope, &terms, "up.id")?;
+                        self.single_key(ty)?;
+                        let chains = self.why_any(&mut scope, &terms, &Id::one("up.id"))?;
                         format!(
                             "SELECT up.steps || w.chain AS chain FROM {}(authz__id) up, LATERAL (\n{}\n) w",
                             self.climb_name(inherits.graph)?,
@@ -46,7 +47,7 @@ impl Policy<'_> {
                     }
                     None => {
                         let terms = logic::row_terms(self.model, ty, &found.expr);
-                        self.why_any(&mut scope, &terms, "authz__id")?
+                        self.why_any(&mut scope, &terms, &self.key(ty)?.of_value("authz__id"))?
                     }
                 };
                 self.why_function(ty, &found.name, &scope, &query, made)?;
@@ -57,14 +58,14 @@ impl Policy<'_> {
 
     fn why_function(&self, ty: TypeId, part: &str, scope: &Scope, query: &str, made: &mut Made) -> Emit<()> {
         let name = names::function("why", self.ty(ty)?, part);
-        let args = format!("authz__id {}", self.key(ty)?.1);
+        let args = format!("authz__id {}", self.key(ty)?.sql());
         let body = format!("  RETURN QUERY\n{};", indented(query));
         let sql = owner_function(self, &name, &args, "SETOF jsonb", &scope.mine, &body)?;
         made.function(&name, sql, false);
         Ok(())
     }
 
-    fn why_any(&self, scope: &mut Scope, terms: &[Expr], id: &str) -> Emit<String> {
+    fn why_any(&self, scope: &mut Scope, terms: &[Expr], id: &Id) -> Emit<String> {
         let parts: Vec<String> = terms.iter().map(|term| self.why(scope, term, id)).collect::<Emit<_>>()?;
         Ok(if parts.is_empty() {
             "SELECT NULL::jsonb AS chain WHERE false".to_owned()
@@ -73,8 +74,8 @@ impl Policy<'_> {
         })
     }
 
-    /// `SELECT chain` of the ways in which `expr` holds on the object `id` (SQL text).
-    fn why(&self, scope: &mut Scope, expr: &Expr, id: &str) -> Emit<String> {
+    /// `SELECT chain` of the ways in which `expr` holds on the object `id`.
+    fn why(&self, scope: &mut Scope, expr: &Expr, id: &Id) -> Emit<String> {
         let def = self.ty(scope.ty)?;
         match expr {
             Expr::Or(parts) => self.why_any(scope, parts, id),
@@ -95,28 +96,41 @@ impl Policy<'_> {
                 Ok(format!("SELECT {} AS chain FROM {}", chain.join(" || "), from.join(", ")))
             }
             Expr::Not(_) | Expr::Sql(_) | Expr::SignedIn(_) | Expr::Anyone(_) | Expr::Nobody(_) => {
-                let key = self.key(scope.ty)?.0;
-                let test = match expr {
-                    Expr::Sql(condition) => on_row(condition, "this")?,
-                    other => self.check(scope, other)?,
-                };
+                let own = self.key(scope.ty)?.of_row("this");
+                let test = self.check(scope, expr)?;
                 Ok(format!(
-                    "SELECT jsonb_build_array(jsonb_build_object('object', {} || this.{key}, 'condition', {})) AS chain\n\
-                     FROM {} AS this WHERE this.{key} = {id} AND {test}",
-                    literal(&format!("{} ", def.name)),
+                    "SELECT jsonb_build_array(jsonb_build_object('object', {}, 'condition', {})) AS chain\n\
+                     FROM {} AS this WHERE {} AND {test}",
+                    self.object_text(scope.ty, &own)?,
                     literal(&describe(self, scope.ty, expr)),
-                    def.table
+                    def.table,
+                    own.equals(id)
                 ))
             }
         }
     }
 
-    fn why_call(&self, ty: TypeId, part: &str, id: &str) -> Emit<String> {
+    fn why_call(&self, ty: TypeId, part: &str, id: &Id) -> Emit<String> {
+        let id = self.key(ty)?.value(id);
         Ok(format!("SELECT w AS chain FROM {}({id}) w", names::function("why", self.ty(ty)?, part)))
     }
 
+    /// `team (1,42)`: an object as chains name it, SQL text.
+    fn object_text(&self, ty: TypeId, id: &Id) -> Emit<String> {
+        Ok(format!("{} || {}", literal(&format!("{} ", self.ty(ty)?.name)), self.key(ty)?.text(id)))
+    }
+
+    /// How chains name the subject of a source, SQL text.
+    fn subject_text(&self, source: &Source, value: Option<&Id>) -> Emit<String> {
+        match (source.subject, value) {
+            (Subject::Type(to) | Subject::Group(to, _), Some(value)) => self.object_text(to, value),
+            (Subject::Everyone(_), _) => Ok(literal("everyone signed in")),
+            _ => Ok(literal("anyone")),
+        }
+    }
+
     /// One step: the object, the relation, where its row is, and the subject (SQL text).
-    fn step(&self, ty: TypeId, relation: &str, source: &Source, object: &str, subject: &str) -> Emit<String> {
+    fn step(&self, ty: TypeId, relation: &str, source: &Source, object: &Id, subject: &str) -> Emit<String> {
         let def = self.ty(ty)?;
         let place = match &source.place {
             Place::Column { columns } => {
@@ -125,17 +139,18 @@ impl Policy<'_> {
             }
             Place::Table { table, .. } => table.plain(),
             Place::Shared { .. } => "share".to_owned(),
+            Place::Role { .. } => "role".to_owned(),
             Place::Polymorphic { .. } => def.table.plain(),
         };
         Ok(format!(
-            "jsonb_build_object('object', {} || {object}, 'relation', {}, 'from', {}, 'subject', {subject})",
-            literal(&format!("{} ", def.name)),
+            "jsonb_build_object('object', {}, 'relation', {}, 'from', {}, 'subject', {subject})",
+            self.object_text(ty, object)?,
             literal(relation),
             literal(&place)
         ))
     }
 
-    fn why_relation(&self, scope: &mut Scope, relation: RelId, id: &str) -> Emit<String> {
+    fn why_relation(&self, scope: &mut Scope, relation: RelId, id: &Id) -> Emit<String> {
         let ty = scope.ty;
         let found = self.relation(ty, relation)?;
         if found.sources.iter().any(|s| s.subject == Subject::Group(ty, relation)) {
@@ -144,20 +159,15 @@ impl Policy<'_> {
         let mut parts = Vec::new();
         for source in &found.sources {
             let rows = self.rows(ty, relation, source)?;
-            let value = rows.subject.clone().unwrap_or_else(|| "NULL".to_owned());
-            let holder = self.is_caller(scope, source.subject, &value)?;
-            let subject = match source.subject {
-                Subject::Type(to) => format!("{} || {value}", literal(&format!("{} ", self.ty(to)?.name))),
-                Subject::Group(to, _) => format!("{} || {value}", literal(&format!("{} ", self.ty(to)?.name))),
-                Subject::Everyone(_) => literal("everyone signed in"),
-                Subject::Anyone | Subject::Link => literal("anyone"),
-            };
+            let holder = self.is_caller(scope, source.subject, rows.subject.as_ref())?;
+            let subject = self.subject_text(source, rows.subject.as_ref())?;
             let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
             let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
-            let from = format!("FROM {} WHERE {} = {id} AND {holder}{condition}", rows.from, rows.object);
-            parts.push(match source.subject {
-                Subject::Group(group, member) => {
+            let from = format!("FROM {} WHERE {} AND {holder}{condition}", rows.from, rows.object.equals(id));
+            parts.push(match (source.subject, &rows.subject) {
+                (Subject::Group(group, member), Some(value)) => {
                     let inner = names::function("why", self.ty(group)?, &self.relation(group, member)?.name);
+                    let value = self.key(group)?.value(value);
                     format!(
                         "SELECT jsonb_build_array({step}) || w.chain AS chain {} ",
                         with_chain(&from, &format!("{inner}({value})"))
@@ -174,30 +184,30 @@ impl Policy<'_> {
     fn why_nested(&self, scope: &mut Scope, relation: RelId) -> Emit<String> {
         let ty = scope.ty;
         let found = self.relation(ty, relation)?;
+        let key = self.key(ty)?;
         let mine = scope.mine(self, ty, relation)?;
         let mut steps = Vec::new();
         let mut ends = Vec::new();
         for source in &found.sources {
             let rows = self.rows(ty, relation, source)?;
-            let value = rows.subject.clone().unwrap_or_else(|| "NULL".to_owned());
-            let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
-            if source.subject == Subject::Group(ty, relation) {
-                let subject = format!("{} || {value}", literal(&format!("{} ", self.ty(ty)?.name)));
-                let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
-                steps.push(format!("SELECT {} AS id, {value} AS member, {step} AS step FROM {} WHERE {value} = ANY ({mine}){condition}", rows.object, rows.from));
-            } else {
-                let holder = self.is_caller(scope, source.subject, &value)?;
-                let subject = match source.subject {
-                    Subject::Type(to) | Subject::Group(to, _) => {
-                        format!("{} || {value}", literal(&format!("{} ", self.ty(to)?.name)))
-                    }
-                    _ => literal("everyone"),
-                };
-                let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
-                ends.push(format!(
-                    "SELECT {} AS id, {step} AS step FROM {} WHERE {holder}{condition}",
-                    rows.object, rows.from
-                ));
+            let condition = rows.condition.clone().map(|c| format!(" AND {c}")).unwrap_or_default();
+            let subject = self.subject_text(source, rows.subject.as_ref())?;
+            let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
+            let id = key.value(&rows.object);
+            match &rows.subject {
+                Some(value) if source.subject == Subject::Group(ty, relation) => steps.push(format!(
+                    "SELECT {id} AS id, {} AS member, {step} AS step FROM {} WHERE {}{condition}",
+                    key.value(value),
+                    rows.from,
+                    key.among(value, &mine)
+                )),
+                value => {
+                    let holder = self.is_caller(scope, source.subject, value.as_ref())?;
+                    ends.push(format!(
+                        "SELECT {id} AS id, {step} AS step FROM {} WHERE {holder}{condition}",
+                        rows.from
+                    ));
+                }
             }
         }
         Ok(format!(
@@ -211,19 +221,20 @@ impl Policy<'_> {
         ))
     }
 
-    fn why_follow(&self, ty: TypeId, relation: RelId, targets: &[(TypeId, Target)], id: &str) -> Emit<String> {
+    fn why_follow(&self, ty: TypeId, relation: RelId, targets: &[(TypeId, Target)], id: &Id) -> Emit<String> {
         let found = self.relation(ty, relation)?;
         let mut parts = Vec::new();
         for source in &found.sources {
             let Subject::Type(reached) = source.subject else { continue };
             let Some((_, target)) = targets.iter().find(|(ty, _)| *ty == reached) else { continue };
             let rows = self.rows(ty, relation, source)?;
-            let value = rows.subject.unwrap_or_else(|| "NULL".to_owned());
-            let subject = format!("{} || {value}", literal(&format!("{} ", self.ty(reached)?.name)));
+            let Some(value) = rows.subject else { continue };
+            let subject = self.object_text(reached, &value)?;
+            let value = self.key(reached)?.value(&value);
             let step = self.step(ty, &found.name, source, &rows.object, &subject)?;
             let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
             let inner = names::function("why", self.ty(reached)?, self.target_name(reached, *target)?);
-            let from = format!("FROM {} WHERE {} = {id}{condition}", rows.from, rows.object);
+            let from = format!("FROM {} WHERE {}{condition}", rows.from, rows.object.equals(id));
             parts.push(format!(
                 "SELECT jsonb_build_array({step}) || w.chain AS chain {}",
                 with_chain(&from, &format!("{inner}({value})"))
@@ -243,33 +254,34 @@ impl Policy<'_> {
         for link in &self.graph(graph)?.links {
             let found = self.relation(link.child, link.relation)?;
             let Some(source) = found.sources.get(link.source) else { continue };
-            key_type = self.key(link.child)?.1;
+            key_type = self.single_key(link.child)?.1;
             let rows = self.rows(link.child, link.relation, source)?;
-            let value = rows.subject.unwrap_or_default();
+            let Some(value) = rows.subject else { continue };
             let parent = self.ty(link.parent)?;
-            let subject = format!("{} || {value}", literal(&format!("{} ", parent.name)));
+            let subject = self.object_text(link.parent, &value)?;
             let step = self.step(link.child, &found.name, source, &rows.object, &subject)?;
             let mut conditions: Vec<String> = rows.condition.into_iter().collect();
             if let Some(condition) = &link.condition {
-                let test = on_row(condition, "this")?;
+                let test = self.on_row(&self.ty(link.child)?.table, condition, "this");
                 conditions.push(match &source.place {
                     // The row is the child's own.
                     Place::Column { .. } => test,
                     _ => {
                         let child = self.ty(link.child)?;
-                        let key = self.key(link.child)?.0;
-                        let object = &rows.object;
-                        format!("EXISTS (SELECT FROM {} AS this WHERE this.{key} = {object} AND {test})", child.table)
+                        let same = self.key(link.child)?.of_row("this").equals(&rows.object);
+                        format!("EXISTS (SELECT FROM {} AS this WHERE {same} AND {test})", child.table)
                     }
                 });
             }
-            let parent_key = self.key(link.parent)?.0;
-            conditions.push(format!("EXISTS (SELECT FROM {} AS o WHERE o.{parent_key} = {value})", parent.table));
+            let there = self.key(link.parent)?.of_row("o").equals(&value);
+            conditions.push(format!("EXISTS (SELECT FROM {} AS o WHERE {there})", parent.table));
+            let key = self.key(link.child)?;
             links.push(format!(
-                "SELECT {} AS child, {value} AS parent, {step} AS step FROM {} WHERE {} = ANY (frontier) AND {}",
-                rows.object,
+                "SELECT {}, {}, {step} AS step FROM {} WHERE {} AND {}",
+                key.typed(&rows.object, "child"),
+                key.typed(&value, "parent"),
                 rows.from,
-                rows.object,
+                key.among(&rows.object, "frontier"),
                 conditions.join(" AND ")
             ));
         }
@@ -319,7 +331,8 @@ impl Policy<'_> {
         let arms = self.permission_arms(|ty, permission| {
             let def = self.ty(ty)?;
             let found = self.permission(ty, permission)?;
-            let (key, key_type) = self.key(ty)?;
+            let key = self.key(ty)?;
+            let same = key.of_row("this").equals(&key.of_text("authz__id"));
             let terms = logic::row_terms(self.model, ty, &found.expr);
             let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
             let needs = self.needs(&mut scope, &terms)?;
@@ -334,12 +347,13 @@ impl Policy<'_> {
                  'principal', coalesce(authz.principal(), 'nobody'), 'allowed', authz.can(authz__kind, authz__id, authz__perm));\n\
                  IF (authz__answer -> 'allowed')::boolean THEN\n  \
                  SELECT authz__answer || jsonb_build_object('chains', jsonb_agg(c.chain ORDER BY jsonb_array_length(c.chain), c.chain::text)) INTO authz__answer\n  \
-                 FROM (SELECT DISTINCT w AS chain, jsonb_array_length(w) AS length FROM {}(authz__id::{key_type}) w ORDER BY 2, 1 LIMIT {MOST_CHAINS}) c;\n\
-                 ELSIF authz_int.is_operator() THEN\n  SELECT {needs} INTO authz__missing\n  FROM {} AS this WHERE this.{key} = authz__id::{key_type}{counts};\n  \
+                 FROM (SELECT DISTINCT w AS chain, jsonb_array_length(w) AS length FROM {}(authz__id::{}) w ORDER BY 2, 1 LIMIT {MOST_CHAINS}) c;\n\
+                 ELSIF authz_int.is_operator() THEN\n  SELECT {needs} INTO authz__missing\n  FROM {} AS this WHERE {same}{counts};\n  \
                  authz__answer := authz__answer || jsonb_build_object('missing', coalesce(authz__missing, '[]'), 'exists', authz__missing IS NOT NULL);\nELSE\n  \
                  -- Which part holds, and whether there is such an object, is not the caller's to know.\n  \
                  authz__answer := authz__answer || jsonb_build_object('missing', {ways}::jsonb);\nEND IF;",
                 names::function("why", def, &found.name),
+                key.sql(),
                 def.table,
             ) + "\nPERFORM set_config('authz.session', authz__before, true);\nRETURN authz__answer;")
         })?;

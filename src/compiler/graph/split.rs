@@ -3,7 +3,7 @@
 use super::cycles::{Node, dependencies};
 use super::{permission, title};
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::model::{Condition, Expr, GraphLink, RelId, Subject, Target, TypeDef, TypeId};
+use crate::compiler::model::{Condition, Expr, GraphLink, Place, RelId, Subject, Target, TypeDef, TypeId};
 use crate::compiler::resolve::NOT_BUILT;
 use crate::compiler::span::Span;
 use crate::compiler::sql::{Piece, PieceKind, meaningful};
@@ -121,7 +121,14 @@ impl Splitter<'_> {
             self.types.get(ty.0).and_then(|t| t.relation(relation)).map(|r| r.sources.as_slice()).unwrap_or_default();
         let links = (sources.iter().enumerate())
             .filter(|(_, source)| source.subject == Subject::Type(ty))
-            .map(|(source, _)| GraphLink { child: ty, parent: ty, relation, source, condition: None })
+            .map(|(number, source)| {
+                // A share counts only while its own condition holds, so it passes nothing on otherwise.
+                let condition = match &source.place {
+                    Place::Shared { condition, .. } => condition.clone(),
+                    _ => None,
+                };
+                GraphLink { child: ty, parent: ty, relation, source: number, condition }
+            })
             .collect();
         let base = (!elsewhere.is_empty()).then_some(Expr::Follow { relation, targets: elsewhere, span });
         (base, links)

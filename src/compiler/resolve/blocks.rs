@@ -1,17 +1,12 @@
-//! Rules, scopes, caveats and invariants.
+//! Rules.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Resolver, Symbol};
-use crate::compiler::ast::{
-    Block, Column, CommandDecl, InvariantDecl, Name, RuleDecl, RulesDecl, ScopeDecl, ScopePart,
-};
+use super::Resolver;
+use crate::compiler::ast::{Block, Column, CommandDecl, RuleDecl, RulesDecl};
 use crate::compiler::ident::{Ident, QualName};
 use crate::compiler::model::{Command, Rule, TableRules, TypeId};
-use crate::compiler::span::Spanned;
 use crate::compiler::suggest;
-
-const COMMANDS: [&str; 4] = ["select", "insert", "update", "delete"];
 
 impl<'p> Resolver<'p> {
     pub(super) fn rules(&mut self) -> Vec<TableRules> {
@@ -118,93 +113,6 @@ impl<'p> Resolver<'p> {
                     "this only narrows \"update\", and there is no \"update\" line, so nobody may update at all",
                 );
             }
-        }
-    }
-
-    pub(super) fn caveats_and_scopes(&mut self) {
-        let policy = self.policy;
-        let mut caveats: HashSet<&str> = HashSet::new();
-        let permissions: HashSet<String> =
-            self.types.iter().flat_map(|t| &t.permissions).map(|p| p.name.clone()).collect();
-        for block in &policy.blocks {
-            match block {
-                Block::Caveat(caveat) => {
-                    self.check_other_name(&caveat.name);
-                    if !caveats.insert(&caveat.name.value) {
-                        self.error(
-                            109,
-                            caveat.name.span,
-                            format!("caveat \"{}\" is declared twice", caveat.name.value),
-                        );
-                    }
-                    if let Some(condition) = &caveat.condition {
-                        self.caveat_condition(condition);
-                    }
-                    self.not_built(caveat.name.span, "a caveat is");
-                }
-                Block::Scope(scope) => self.scope(scope, &permissions),
-                Block::Invariants(_, invariants) => invariants.iter().for_each(|i| self.invariant(i)),
-                _ => {}
-            }
-        }
-    }
-
-    fn scope(&mut self, scope: &'p ScopeDecl, permissions: &HashSet<String>) {
-        self.check_other_name(&scope.name);
-        if scope.name.value == "read" {
-            self.error(109, scope.name.span, "the scope \"read\" is built in");
-        } else if !self.scopes.insert(&scope.name.value) {
-            self.error(109, scope.name.span, format!("scope \"{}\" is declared twice", scope.name.value));
-        }
-        for item in &scope.items {
-            self.scope_item(item, permissions);
-        }
-        self.not_built(scope.name.span, "a scope is");
-    }
-
-    fn scope_item(&mut self, item: &[Spanned<ScopePart>], permissions: &HashSet<String>) {
-        match item {
-            [one] => {
-                let name = one.value.name.as_str();
-                let known = COMMANDS.contains(&name) || permissions.contains(name);
-                if !known {
-                    self.error(404, one.span, format!("\"{name}\" is neither a command nor a permission of some type"));
-                }
-            }
-            [ty, permission] => {
-                let name: Name = Spanned::new(ty.value.name.clone(), ty.span);
-                let Some(id) = self.find_type(&name, 404) else { return };
-                let wanted = permission.value.name.as_str();
-                if !matches!(self.symbol(id, wanted), Some(Symbol::Permission(_))) {
-                    let hint = self.suggest_member(id, wanted);
-                    self.error(404, permission.span, format!("{} has no permission \"{wanted}\"{hint}", name.value));
-                }
-            }
-            [schema, table, command] => {
-                let name = QualName { schema: schema.value.ident.clone(), name: table.value.ident.clone() };
-                if !self.types.iter().any(|t| t.table == name) {
-                    self.error(404, schema.span.to(table.span), format!("no type has the table {}", name.plain()));
-                }
-                if !COMMANDS.contains(&command.value.name.as_str()) {
-                    self.error(404, command.span, format!("\"{}\" is no command", command.value.name));
-                }
-            }
-            _ => {
-                if let (Some(first), Some(last)) = (item.first(), item.last()) {
-                    self.error(
-                        404,
-                        first.span.to(last.span),
-                        "a scope names a command, schema.table.command, type.permission or a permission",
-                    );
-                }
-            }
-        }
-    }
-
-    fn invariant(&mut self, decl: &InvariantDecl) {
-        self.not_built(decl.span, "an invariant is");
-        if let Some(ty) = self.type_of(&decl.ty) {
-            self.expr(ty, &decl.expr);
         }
     }
 }

@@ -15,11 +15,13 @@ impl Resolver<'_> {
     }
 
     /// A caveat's condition, which has no row.
-    pub(super) fn caveat_condition(&mut self, sql: &Sql) {
+    pub(super) fn caveat_condition(&mut self, sql: &Sql) -> Option<Condition> {
+        let before = self.diagnostics.len();
         self.check_condition(sql, 101);
         if let Some(this) = meaningful(&sql.text).find(|p| p.is_word("this")) {
             self.error(112, span_of(sql, &this), "a caveat has no row, so there is no \"this\"");
         }
+        (self.diagnostics.len() == before).then(|| Condition { sql: without_comments(&sql.text), span: sql.span })
     }
 
     /// A condition is pasted between parentheses, so it must be one whole expression: nothing in it may end the
@@ -31,6 +33,19 @@ impl Resolver<'_> {
             empty = false;
             let at = span_of(sql, &piece);
             match (piece.kind, piece.text) {
+                (PieceKind::Text | PieceKind::Quoted, text) if text.contains("$authz") => {
+                    self.error(110, at, "a condition cannot hold $authz, which closes the functions it is put into");
+                }
+                (PieceKind::Variable, text) => {
+                    self.error(
+                        code,
+                        at,
+                        format!("{text} stands for nothing in a condition; only tests have such names"),
+                    );
+                }
+                (PieceKind::Punctuation, "$") => {
+                    self.error(code, at, "a condition has no parameters");
+                }
                 (PieceKind::DollarText, _) => {
                     self.error(110, at, "a dollar-quoted string in a condition; write it between single quotes");
                 }

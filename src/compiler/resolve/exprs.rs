@@ -16,8 +16,10 @@ impl Resolver<'_> {
             let ty = TypeId(at);
             for member in &decl.members {
                 let Member::Permission(permission) = member else { continue };
-                let expr = self.expr(ty, &permission.expr);
                 let Some(Symbol::Permission(id)) = self.symbol(ty, &permission.name.value) else { continue };
+                self.within = Some(id);
+                let expr = self.expr(ty, &permission.expr);
+                self.within = None;
                 let Some(slot) = self.types.get_mut(at).and_then(|t| t.permissions.get_mut(id.0)) else { continue };
                 // A second declaration was reported; the first stays.
                 if slot.span != permission.name.span {
@@ -137,10 +139,6 @@ impl Resolver<'_> {
                     return None;
                 }
             }
-        }
-        if !relation.to_objects {
-            self.not_built(name.span, "following a relation to users is");
-            return None;
         }
         Some(reached)
     }

@@ -7,6 +7,7 @@
 mod blocks;
 mod conditions;
 mod exprs;
+mod limits;
 mod names;
 mod relations;
 mod run_time;
@@ -18,7 +19,7 @@ use super::ast::{Block, Name, Policy, TypeDecl};
 use super::diagnostic::{Diagnostic, Severity};
 use super::graph;
 use super::ident::Ident;
-use super::model::{Model, PermId, RelId, Subject, TypeDef, TypeId};
+use super::model::{Model, PermId, RelId, ScopeId, Subject, TypeDef, TypeId};
 use super::span::Span;
 use super::suggest;
 
@@ -36,7 +37,9 @@ pub fn resolve(policy: &Policy, complete: bool) -> (Option<Model>, Vec<Diagnosti
     resolver.permissions();
     let graphs = graph::find(&mut resolver.types, &resolver.broken.permissions, &mut resolver.diagnostics);
     resolver.run_time_permissions();
-    resolver.caveats_and_scopes();
+    let caveats = resolver.caveats();
+    let scopes = resolver.scopes();
+    let invariants = resolver.invariants();
     let rules = resolver.rules();
     let tests = resolver.tests();
     if complete {
@@ -45,7 +48,9 @@ pub fn resolve(policy: &Policy, complete: bool) -> (Option<Model>, Vec<Diagnosti
     let Resolver { types, user, diagnostics, .. } = resolver;
     let right = diagnostics.iter().all(|d| d.severity != Severity::Error);
     let model = match (app_role, user) {
-        (Some(app_role), Some(user)) if right => Some(Model { app_role, user, types, graphs, rules, tests }),
+        (Some(app_role), Some(user)) if right => {
+            Some(Model { app_role, user, types, graphs, rules, caveats, scopes, invariants, tests })
+        }
         _ => None,
     };
     (model, diagnostics)
@@ -64,6 +69,8 @@ struct Broken {
     types: HashSet<TypeId>,
     relations: HashSet<(TypeId, RelId)>,
     permissions: HashSet<(TypeId, PermId)>,
+    /// Types whose `roles` line is wrong.
+    roles: HashSet<TypeId>,
 }
 
 struct Resolver<'p> {
@@ -80,7 +87,9 @@ struct Resolver<'p> {
     used: HashSet<(TypeId, RelId)>,
     /// Every source so far; the text says where its rows are.
     sources_seen: HashSet<(TypeId, RelId, Subject, String)>,
-    scopes: HashSet<&'p str>,
+    scopes: HashMap<&'p str, ScopeId>,
+    /// The permission whose expression is being looked at.
+    within: Option<PermId>,
     /// Finding the nearest name looks at all of them, so a text with thousands of unknown names gets no hints after
     /// the first few hundred: time must not grow with their product.
     hints_left: usize,
@@ -99,7 +108,8 @@ impl<'p> Resolver<'p> {
             broken: Broken::default(),
             used: HashSet::new(),
             sources_seen: HashSet::new(),
-            scopes: HashSet::new(),
+            scopes: HashMap::new(),
+            within: None,
             hints_left: 300,
         }
     }

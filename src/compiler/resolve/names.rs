@@ -116,6 +116,7 @@ impl<'p> Resolver<'p> {
             signs_in: decl.name.value == "user",
             relations: Vec::new(),
             permissions: Vec::new(),
+            roles: None,
             span: decl.name.span,
         };
         let Some(header) = &decl.header else {
@@ -125,16 +126,8 @@ impl<'p> Resolver<'p> {
         def.table = header.table.value.clone();
         if let Some(key) = &header.key {
             def.key = self.key(key, id);
-            if def.key.len() > 1 && def.name != "user" {
-                self.not_built(key.span, "a key of several columns is");
-            }
         }
-        if let Some(span) = header.principal {
-            if def.name != "user" {
-                self.not_built(span, "a type other than user that signs in is");
-            }
-            def.signs_in = true;
-        }
+        def.signs_in |= header.principal.is_some();
         def.condition = header.condition.as_ref().and_then(|sql| self.row_condition(sql, 101));
         def
     }

@@ -73,10 +73,7 @@ impl Resolver<'_> {
                 Some(Subject::Everyone(ty))
             }
             SubjectDecl::Anyone(_) => Some(Subject::Anyone),
-            SubjectDecl::Link(span) => {
-                self.not_built(*span, "sharing by link is");
-                Some(Subject::Link)
-            }
+            SubjectDecl::Link(_) => Some(Subject::Link),
         }
     }
 
@@ -123,10 +120,6 @@ impl Resolver<'_> {
                 })
             }
             SourceDecl::Polymorphic(type_column, id_column) => {
-                self.not_built(
-                    type_column.span.to(id_column.span),
-                    "a pair of columns that holds a type's name and an id is",
-                );
                 self.one_of_each_type(body, subjects);
                 Some(Place::Polymorphic { type_column: type_column.value.clone(), id_column: id_column.value.clone() })
             }
@@ -149,6 +142,13 @@ impl Resolver<'_> {
         let mut seen = HashSet::new();
         for (written, subject) in body.subjects.iter().zip(subjects) {
             let Some(Subject::Type(ty) | Subject::Group(ty, _)) = subject else { continue };
+            if self.types.get(ty.0).is_some_and(|def| def.key.len() > 1) {
+                let message = format!(
+                    "a pair of columns has one column for an id, and the key of {} has several",
+                    self.type_name(*ty)
+                );
+                self.error(205, written.span(), message);
+            }
             if !seen.insert(*ty) {
                 self.error(205, written.span(), "a pair of columns says which type, so each type can stand here once");
             }
@@ -189,11 +189,8 @@ impl Resolver<'_> {
                 None
             }
         };
-        if let Some(sql) = condition {
-            self.row_condition(sql, 103);
-            self.not_built(sql.span, "a condition on a shared relation is");
-        }
-        place.map(|by: PermId| Place::Shared { by, condition: None })
+        let condition = transpose(condition.map(|sql| self.row_condition(sql, 103)))?;
+        place.map(|by: PermId| Place::Shared { by, condition })
     }
 
     /// Decides for each relation whether it names people or objects to follow, which a relation cannot mix.
@@ -212,17 +209,13 @@ impl Resolver<'_> {
         let object = |s: &Source| matches!(&s.subject, Subject::Type(ty) if !signs_in(ty));
         let to_objects = relation.sources.iter().any(object);
         let odd = relation.sources.iter().find(|s| object(s) != to_objects);
-        let shared = relation.sources.iter().find(|s| matches!(s.place, Place::Shared { .. }));
         let message = odd.map(|s| (s.span, format!("\"{}\" names people and objects at once", relation.name)));
-        let shared = shared.filter(|_| to_objects).map(|s| s.span);
         if let Some(relation) = self.types.get_mut(ty.0).and_then(|t| t.relations.get_mut(id.0)) {
             relation.to_objects = to_objects;
         }
         if let Some((span, message)) = message {
             self.error(205, span, message);
             self.broken.relations.insert((ty, id));
-        } else if let Some(span) = shared {
-            self.not_built(span, "sharing with objects is");
         }
     }
 
@@ -258,15 +251,16 @@ impl Resolver<'_> {
 
     fn group_subjects_are_people(&mut self) {
         let mut wrong = Vec::new();
-        for relation in self.types.iter().flat_map(|t| &t.relations) {
-            for source in &relation.sources {
-                if let Subject::Group(ty, id) = source.subject
-                    && let Some(group) = self.types.get(ty.0).and_then(|t| t.relation(id))
-                    && group.to_objects
-                {
-                    let message = format!("{}#{} names objects, not people", self.type_name(ty), group.name);
-                    wrong.push((source.span, message));
-                }
+        let shown = self.types.iter().flat_map(|t| &t.relations).flat_map(|r| &r.sources).map(|s| (s.subject, s.span));
+        let roles = self.types.iter().filter_map(|t| t.roles.as_ref());
+        let held = roles.flat_map(|roles| roles.subjects.iter().map(|subject| (*subject, roles.span)));
+        for (subject, span) in shown.chain(held) {
+            if let Subject::Group(ty, id) = subject
+                && let Some(group) = self.types.get(ty.0).and_then(|t| t.relation(id))
+                && group.to_objects
+            {
+                let message = format!("{}#{} names objects, not people", self.type_name(ty), group.name);
+                wrong.push((span, message));
             }
         }
         for (span, message) in wrong {
@@ -302,5 +296,6 @@ fn place_key(place: &Place) -> String {
         }
         Place::Polymorphic { type_column, id_column } => format!("({type_column}, {id_column})"),
         Place::Shared { .. } => "shared".to_owned(),
+        Place::Role { permission } => format!("role {}", permission.0),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Resolver, Symbol};
 use crate::compiler::ast::{Block, Name, Sql, StepDecl, StepKind, TestDecl, ValueDecl, WhoDecl};
-use crate::compiler::model::{Condition, KeyType, Test, TestStep, TypeId, Value, Who};
+use crate::compiler::model::{Condition, KeyType, ScopeId, Test, TestStep, TypeId, Value, Who};
 use crate::compiler::span::Span;
 use crate::compiler::sql::{PieceKind, meaningful};
 use crate::compiler::suggest;
@@ -55,12 +55,14 @@ impl<'p> Resolver<'p> {
                 None
             }
             StepKind::Check { who, allowed, permission, ty, id } => {
+                let scopes = self.under(who);
                 let who = self.who(who, given);
                 let ty = self.type_of(ty)?;
                 self.tested_permission(ty, permission);
                 let id = self.value(ty, id, given);
                 Some(TestStep::Check {
                     who: who?,
+                    scopes: scopes?,
                     allowed: *allowed,
                     permission: permission.value.clone(),
                     ty,
@@ -69,28 +71,38 @@ impl<'p> Resolver<'p> {
                 })
             }
             StepKind::Run(who, allowed, sql) => {
-                let (who, sql) = (self.who(who, given), self.statement(sql, given));
-                Some(TestStep::Run { who: who?, allowed: *allowed, sql, span })
+                let (scopes, who, sql) = (self.under(who), self.who(who, given), self.statement(sql, given));
+                Some(TestStep::Run { who: who?, scopes: scopes?, allowed: *allowed, sql, span })
             }
             StepKind::Sees(who, rows, sql) => {
-                let (who, sql) = (self.who(who, given), self.statement(sql, given));
-                Some(TestStep::Sees { who: who?, rows: *rows, sql, span })
+                let (scopes, who, sql) = (self.under(who), self.who(who, given), self.statement(sql, given));
+                Some(TestStep::Sees { who: who?, scopes: scopes?, rows: *rows, sql, span })
             }
         }
     }
 
-    fn who(&mut self, who: &WhoDecl, given: &Given<'_>) -> Option<Who> {
+    /// The scopes named after `with`; `None` when one of them is unknown.
+    fn under(&mut self, who: &WhoDecl) -> Option<Vec<ScopeId>> {
+        let mut found = Some(Vec::new());
         for scope in &who.scopes {
-            if scope.value != "read" && !self.scopes.contains(scope.value.as_str()) {
-                let near = match self.may_hint() {
-                    true => suggest::nearest(&scope.value, self.scopes.iter().copied().chain(["read"])),
-                    false => None,
-                };
-                let hint = suggest::or_list(near, "", &[]);
-                self.error(503, scope.span, format!("unknown scope \"{}\"{hint}", scope.value));
+            match (self.scopes.get(scope.value.as_str()), &mut found) {
+                (Some(id), Some(all)) => all.push(*id),
+                (Some(_), None) => {}
+                (None, _) => {
+                    let near = match self.may_hint() {
+                        true => suggest::nearest(&scope.value, self.scopes.keys().copied()),
+                        false => None,
+                    };
+                    let hint = suggest::or_list(near, "", &[]);
+                    self.error(503, scope.span, format!("unknown scope \"{}\"{hint}", scope.value));
+                    found = None;
+                }
             }
-            self.not_built(scope.span, "a test under a scope is");
         }
+        found
+    }
+
+    fn who(&mut self, who: &WhoDecl, given: &Given<'_>) -> Option<Who> {
         let Some((ty, id)) = &who.principal else { return Some(Who::Anyone) };
         let found = self.type_of(ty)?;
         if !self.types.get(found.0).is_some_and(|t| t.signs_in) && !self.broken.types.contains(&found) {

@@ -113,7 +113,7 @@ pub fn objects(policy: &Policy<'_>, state: &State, way: &Way) -> Vec<PlannedObje
 
 fn kind_named(word: &str) -> Option<ObjectKind> {
     use ObjectKind as K;
-    [K::Schema, K::Table, K::Index, K::Function, K::View, K::Trigger, K::Policy, K::Grant]
+    [K::Schema, K::Type, K::Table, K::Index, K::Function, K::View, K::Trigger, K::Policy, K::Grant]
         .into_iter()
         .find(|kind| kind.word() == word)
 }

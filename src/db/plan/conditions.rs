@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Client;
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
-use super::{Blocker, Policy};
+use super::preflight::Found;
+use super::{Blocker, Policy, names_in_conditions};
+use crate::compiler::emit;
 use crate::compiler::ident::QualName;
 use crate::compiler::model::{Condition, Expr, Place, Source, TypeDef};
 use crate::compiler::span::Span;
@@ -23,22 +25,39 @@ struct Probe<'a> {
 }
 
 /// Checks every condition of the policy, inside a transaction that will be rolled back.
-pub(super) async fn check(client: &Client, policy: &Policy<'_>) -> Result<Vec<Blocker>, DbError> {
+pub(super) async fn check(client: &Client, policy: &Policy<'_>, found: &mut Found) -> Result<(), DbError> {
     let probes = probes(policy);
-    let mut out = Vec::new();
+    if probes.is_empty() {
+        return Ok(());
+    }
     if probes.iter().any(|probe| probe.condition.sql.contains("authz.")) {
         helpers(client, policy).await?;
     }
     let mut scratch = Scratch::default();
     for probe in &probes {
-        let blocker = match runs(client, policy, probe).await? {
-            Some(blocker) => Some(blocker),
-            None if probe.inheritance => scratch.immutable(client, policy, probe).await?,
-            None => None,
-        };
-        out.extend(blocker);
+        if let Some(blocker) = runs(client, policy, probe).await? {
+            found.blockers.push(blocker);
+            continue;
+        }
+        scratch.schema(client).await?;
+        if probe.inheritance {
+            found.blockers.extend(scratch.immutable(client, policy, probe).await?);
+        }
+        if emit::stands_in_rules(&probe.condition.sql)
+            && let Some(others) = names_in_conditions::others(client, probe.table, probe.condition).await?
+        {
+            let message = format!("this condition would stand in the rules as it is, and it uses {others}");
+            let blocker = Blocker::new(message).code(613).help("write it as (SELECT ...): it is then a function");
+            found.blockers.push(blocker.at(policy.sources, probe.condition.span));
+        }
+        for (name, span) in names_in_conditions::strays(client, probe.table, probe.condition).await? {
+            let message = format!(
+                "{name} is a column of the sub-select's own tables here, not the row's; this.{name} is the row's"
+            );
+            found.notes.push(Blocker::new(message).at(policy.sources, span).to_string());
+        }
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Before a first apply the helpers a condition may call are not there. Stand-ins with their types let the condition
@@ -79,7 +98,7 @@ async fn attempt(client: &Client, sql: &str) -> Result<Option<tokio_postgres::Er
 
 async fn runs(client: &Client, policy: &Policy<'_>, probe: &Probe<'_>) -> Result<Option<Blocker>, DbError> {
     // On lines of its own, so that a comment at its end ends there.
-    let before = format!("SELECT FROM {} AS this WHERE (\n", probe.table);
+    let before = format!("SELECT FROM {} WHERE (\n", names_in_conditions::row_of(probe.table));
     let sql = format!("{before}{}\n) LIMIT 0", probe.condition.sql);
     let Some(error) = attempt(client, &sql).await? else { return Ok(None) };
     let Some(db) = error.as_db_error() else { return Err(error.into()) };
@@ -117,6 +136,7 @@ fn inside(condition: &Condition, before: &str, position: u32) -> Span {
 /// Scratch copies of tables, without rows, on which expressions are tried as indexes.
 #[derive(Default)]
 struct Scratch {
+    ready: bool,
     made: BTreeMap<QualName, String>,
 }
 
@@ -148,13 +168,20 @@ impl Scratch {
         Ok(Some(blocker.code(603).help(help).at(policy.sources, probe.condition.span)))
     }
 
+    /// Makes the schema of scratch objects, once.
+    async fn schema(&mut self, client: &Client) -> Result<(), DbError> {
+        if !self.ready {
+            client.batch_execute("CREATE SCHEMA authz_plan_scratch").await?;
+            self.ready = true;
+        }
+        Ok(())
+    }
+
     async fn copy(&mut self, client: &Client, table: &QualName) -> Result<String, DbError> {
         if let Some(name) = self.made.get(table) {
             return Ok(name.clone());
         }
-        if self.made.is_empty() {
-            client.batch_execute("CREATE SCHEMA authz_plan_scratch").await?;
-        }
+        self.schema(client).await?;
         let name = format!("t{}", self.made.len());
         client.batch_execute(&format!("CREATE TABLE authz_plan_scratch.{name} (LIKE {table})")).await?;
         self.made.insert(table.clone(), name.clone());

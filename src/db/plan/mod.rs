@@ -5,6 +5,7 @@ pub mod changes;
 mod conditions;
 pub(crate) mod locks;
 pub(crate) mod names;
+mod names_in_conditions;
 mod preflight;
 pub mod state;
 mod text;

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use super::{Blocker, Plan, Policy, conditions};
 use crate::compiler::ident::{Ident, QualName};
-use crate::compiler::model::{Command, KeyType, Place, Source, Subject, TypeDef};
+use crate::compiler::model::{Command, KeyType, Place, Source, Subject, TypeDef, TypeId};
 use crate::compiler::objects::LockMode;
 use crate::compiler::span::Span;
 use crate::db::error::DbError;
@@ -34,7 +34,7 @@ pub(super) async fn run(client: &Client, policy: &Policy<'_>, plan: &Plan) -> Re
     let wrong = columns(policy, &tables, &mut found);
     // A condition cannot be judged on a table that is not there, and a read-only server takes no scratch objects.
     if wrong.is_empty() && found.blockers.iter().all(|blocker| blocker.code.is_some()) {
-        found.blockers.extend(conditions::check(client, policy).await?);
+        conditions::check(client, policy, &mut found).await?;
     }
     found.blockers.extend(plan.locks.blocker());
     Ok(found)
@@ -387,8 +387,12 @@ fn source_uses<'a>(policy: &Policy<'a>, ty: &'a TypeDef, source: &'a Source, out
         }
         Place::Polymorphic { type_column, id_column } => {
             add(&ty.table, std::slice::from_ref(type_column), Vec::new());
-            add(&ty.table, std::slice::from_ref(id_column), Vec::new());
+            // Keys of several types stand in one column as text.
+            let this = policy.model.types.iter().position(|def| std::ptr::eq(def, ty)).map(TypeId);
+            let text = this.is_some_and(|this| policy.model.pair_holds_text(this, id_column));
+            let keys = if text { vec![KeyType::Text] } else { keys(subject) };
+            add(&ty.table, std::slice::from_ref(id_column), keys);
         }
-        Place::Shared { .. } => {}
+        Place::Shared { .. } | Place::Role { .. } => {}
     }
 }

@@ -124,6 +124,12 @@ fn in_place(policy: &Policy<'_>, state: &State) -> Option<(BTreeSet<usize>, InPl
     let late = || objects.iter().enumerate().filter(|(_, object)| !early(object));
     let now: BTreeSet<(&str, &str)> = objects.iter().map(|o| (o.kind.word(), o.name.as_str())).collect();
     let dropped = || before.record.objects.iter().filter(|m| !now.contains(&(m.kind.as_str(), m.name.as_str())));
+    // A composite type cannot be replaced under the functions that use it.
+    if dropped().any(|made| made.kind == ObjectKind::Type.word())
+        || late().any(|(_, object)| object.kind == ObjectKind::Type && !same.is(object) && changes_one(before, object))
+    {
+        return None;
+    }
     let mut out = InPlace::default();
     for made in dropped().filter(|made| made.kind == ObjectKind::Policy.word()) {
         out.policies.insert(table_of(&made.name, state.touched.policies.iter())?);
@@ -151,6 +157,11 @@ fn in_place(policy: &Policy<'_>, state: &State) -> Option<(BTreeSet<usize>, InPl
     };
     let make = late().filter(|(_, object)| again(object)).map(|(at, _)| at).collect();
     Some((make, out))
+}
+
+/// Whether the policy in force has an object of this kind and name.
+fn changes_one(before: &state::InForce, object: &Object) -> bool {
+    before.record.by_name().contains_key(&(object.kind.word(), object.name.as_str()))
 }
 
 /// The table of an object named `app.files: select`.

@@ -2,7 +2,7 @@
 //! memory, for every user and for nobody, after every one of many random changes, in each read form and with clusters
 //! small enough that every path leaves them.
 
-mod changes;
+pub mod changes;
 mod facts;
 
 use std::collections::BTreeSet;

@@ -247,12 +247,16 @@ type note = app.notes
         r#"
 app role app_user
 type user = app.users
-type service = app.services principal
+  can see = anyone
+rules app.users view app.people
+  select : see
 "#,
         r#"
 app role app_user
 type user = app.users
-type service = app.services
+  can see = anyone
+rules app.users
+  select : see
 "#,
     ),
 ];

@@ -113,7 +113,7 @@ impl Shape {
                 let (child, parent, rows) = (child.clone(), parent.clone(), text(rows.as_ref()));
                 self.tables.push(TableLink { table: table.clone(), child, parent, rows, condition });
             }
-            Place::Polymorphic { .. } | Place::Shared { .. } => return None,
+            Place::Polymorphic { .. } | Place::Shared { .. } | Place::Role { .. } => return None,
         }
         Some(())
     }

@@ -12,8 +12,10 @@ use super::run::{self, Plan, say};
 use crate::db::cancel::Stop;
 use crate::db::progress::Reporter;
 
+type Measure = fn(&RunResult) -> Option<f64>;
+
 /// What is compared. Never the slowest: one sample says nothing about a subject.
-const MEASURES: [(&str, fn(&RunResult) -> Option<f64>); 3] = [
+const MEASURES: [(&str, Measure); 3] = [
     ("throughput_per_s", |result| Some(result.throughput_per_s)),
     ("p50_ms", |result| result.latency_ms.p50),
     ("p95_ms", |result| result.latency_ms.p95),

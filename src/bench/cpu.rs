@@ -46,13 +46,17 @@ impl Clocks {
 
 /// The server's first process, when it is on this machine: the parent of our own backend.
 async fn postmaster(owner: &Client, target: &Target) -> Option<i32> {
+    let backend = local_backend(owner, target).await?;
+    of_process(&backend.to_string()).map(|process| process.parent)
+}
+
+/// The process of our own connection, when it is on this machine.
+pub(crate) async fn local_backend(owner: &Client, target: &Target) -> Option<i32> {
     if !target.hosts.iter().all(|host| matches!(host.place, HostPlace::Unix(_))) {
         return None;
     }
     let backend: i32 = owner.query_one("SELECT pg_backend_pid()", &[]).await.ok()?.try_get(0).ok()?;
-    of_process(&backend.to_string())
-        .filter(|process| process.name.starts_with("postgres"))
-        .map(|process| process.parent)
+    of_process(&backend.to_string()).filter(|process| process.name.starts_with("postgres")).map(|_| backend)
 }
 
 struct Process {

@@ -118,7 +118,8 @@ fn overview(out: &mut String, runs: &[&(String, Value)]) {
 
 fn verdict(one: &Value) -> &'static str {
     let missed = one["targets"].as_object().is_some_and(|all| all.values().any(|target| target["met"] == false));
-    match (one["complete"] == true, one["criterion"]["met"] == true, missed) {
+    let met = one.pointer("/criterion/met").and_then(Value::as_bool) == Some(true);
+    match (one["complete"] == true, met, missed) {
         (false, ..) => "incomplete",
         (true, false, _) => "FAILS",
         (true, true, true) => "passes, targets missed",
@@ -146,9 +147,9 @@ fn run(page: &mut Page, name: &str, one: &Value, charts: &str) {
         number(&one["duration_s"], 1),
         one["seed"],
         verdict(one),
-        words(&one["criterion"]["words"])
+        one.pointer("/criterion/words").map_or_else(String::new, words)
     );
-    for broken in one["criterion"]["broken"].as_array().into_iter().flatten() {
+    for broken in one.pointer("/criterion/broken").and_then(Value::as_array).into_iter().flatten() {
         let _ = writeln!(out, "- {}", words(broken));
     }
     if let Some(failure) = one["failure"].as_str() {
@@ -258,7 +259,7 @@ fn comparison(out: &mut String, name: &str, one: &Value) {
     for (label, ratio) in one["ratios"].as_object().into_iter().flatten() {
         let interval = |of: &Value| format!("{} to {}", number(&of["low"], 3), number(&of["high"], 3));
         let (ratio_, verdict) = (number(&ratio["ratio"], 3), words(&ratio["verdict"]));
-        let noise = interval(&one["noise"][label.as_str()]);
+        let noise = one["noise"].get(label).map_or_else(|| "–".to_owned(), interval);
         let _ = writeln!(out, "| {} | {ratio_} | {} | {noise} | {verdict} |", escape(label), interval(ratio));
     }
     out.push('\n');

@@ -55,7 +55,7 @@ pub struct Plan {
     pub patience: Duration,
     /// Measure on after the time is over, at most so much longer, until this is true of what was counted: for runs whose
     /// point is what happens, not how fast.
-    pub until: Option<(Duration, fn(&Scenario, &Tally) -> bool)>,
+    pub until: Option<(Duration, Enough)>,
 }
 
 impl Plan {
@@ -79,6 +79,9 @@ impl Plan {
         }
     }
 }
+
+/// Whether what was counted is enough.
+pub type Enough = fn(&Scenario, &Tally) -> bool;
 
 /// Runs it. An error means that nothing was measured; what was measured before something went wrong is a result that is
 /// not complete.
@@ -195,8 +198,19 @@ impl Prepared {
         }
     }
 
+    /// Connects the owner again after the server went away: it takes its turn anew.
+    async fn revive(&mut self) {
+        if self.setting.owner.is_closed() {
+            match guard::open(&self.setting.target).await {
+                Ok(owner) => self.setting.owner = owner,
+                Err(error) => tracing::warn!("the owner's connection: {error}"),
+            }
+        }
+    }
+
     /// The result of a window, not yet judged.
     pub async fn result(&mut self, plan: &Plan, window: &Window) -> RunResult {
+        self.revive().await;
         let mut result = self.base.clone();
         result.count(&window.tally, window.seconds);
         result.cpu = self.clocks.since();
@@ -222,6 +236,7 @@ impl Prepared {
     /// Checks what must hold, and takes back what was written.
     pub async fn finish(mut self, plan: &Plan) -> Ended {
         self.engine.end().await;
+        self.revive().await;
         let mut ended = Ended { broken: Vec::new(), failure: None };
         match self.workload.finish(&self.setting).await {
             Ok(broken) => ended.broken = broken,

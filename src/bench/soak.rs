@@ -35,11 +35,15 @@ pub enum Event {
     Policy,
     /// Every other connection to the database ended by the server.
     Disconnect,
+    /// One of the server's processes killed, after which it starts again with recovery. Only where the server runs on
+    /// this machine and its processes are ours to kill.
+    Crash,
 }
 
 impl Event {
     /// All of them.
-    pub const ALL: [Event; 5] = [Event::Vacuum, Event::Checkpoint, Event::Dump, Event::Policy, Event::Disconnect];
+    pub const ALL: [Event; 6] =
+        [Event::Vacuum, Event::Checkpoint, Event::Dump, Event::Policy, Event::Disconnect, Event::Crash];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
@@ -49,6 +53,7 @@ impl Event {
             Event::Dump => "pg_dump",
             Event::Policy => "policy",
             Event::Disconnect => "disconnect",
+            Event::Crash => "crash",
         }
     }
 }
@@ -234,6 +239,7 @@ async fn carry_out(event: Event, target: &Target) -> Result<(), BenchError> {
         }
         Event::Dump => return dump(target).await,
         Event::Policy => return switch_policy(target).await,
+        Event::Crash => return crash(target).await,
     };
     let client = connect::client(target).await?;
     client.batch_execute(sql).await.map_err(BenchError::database(event.word()))
@@ -266,6 +272,25 @@ async fn dump(target: &Target) -> Result<(), BenchError> {
     let said = String::from_utf8_lossy(&output.stderr);
     let line = said.lines().next().unwrap_or("it said nothing");
     Err(BenchError::Unsuitable(format!("pg_dump: {}", crate::text::line(line))))
+}
+
+/// Kills our own backend, which takes the whole server down, and waits until it is back.
+async fn crash(target: &Target) -> Result<(), BenchError> {
+    let client = connect::client(target).await?;
+    let Some(pid) = super::cpu::local_backend(&client, target).await else {
+        return Err(BenchError::Unsuitable("the server does not run on this machine".to_owned()));
+    };
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
+        .map_err(|error| DbError::io("cannot kill a process of the server", error.into()))?;
+    let began = Instant::now();
+    loop {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        match connect::client(target).await {
+            Ok(_) => return Ok(()),
+            Err(error) if began.elapsed() > Duration::from_secs(60) => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
 }
 
 /// The example's policy with one permission more.

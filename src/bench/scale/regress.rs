@@ -180,18 +180,23 @@ pub async fn run(
     reporter: &Reporter,
 ) -> Result<Compared, BenchError> {
     let mut compared = compare(&record(options, stop, reporter).await?, baseline);
-    if compared.now.machine != baseline.machine {
-        return Err(BenchError::Unsuitable(format!(
-            "the baseline was recorded on another machine ({}; this is {}); record one here with --record",
-            baseline.machine, compared.now.machine
-        )));
-    }
+    same_machine(&compared.now, baseline)?;
     if !compared.regressed.is_empty() && !stop.asked() {
         let words = format!("{}; once more, since only a second failure counts", compared.regressed.join("; "));
         super::say(reporter, words).await;
         compared = compare(&record(options, stop, reporter).await?, baseline);
     }
     Ok(compared)
+}
+
+fn same_machine(now: &Recorded, before: &Recorded) -> Result<(), BenchError> {
+    if now.machine == before.machine {
+        return Ok(());
+    }
+    Err(BenchError::Unsuitable(format!(
+        "the baseline was recorded on another machine ({}; this is {}); record one here with --record",
+        before.machine, now.machine
+    )))
 }
 
 #[cfg(test)]
@@ -225,6 +230,14 @@ mod tests {
         assert_eq!(regressed(&Recorded { verified: false, ..before.clone() }), 1);
         let fast = recorded((100, 0.5), 300.0);
         assert!(compare(&recorded((100, 2.4), 300.0), &fast).regressed.is_empty(), "by less than 2 ms");
+    }
+
+    #[test]
+    fn a_baseline_belongs_to_its_machine() {
+        let here = recorded((100, 1.0), 1.0);
+        assert!(same_machine(&here, &here.clone()).is_ok());
+        let elsewhere = Recorded { machine: "64 × another".to_owned(), ..here.clone() };
+        assert!(same_machine(&here, &elsewhere).unwrap_err().to_string().contains("--record"));
     }
 
     #[test]

@@ -44,7 +44,7 @@ const REQUESTS: [&str; 4] = [
 impl Workload for Flood {
     fn operate<'a>(&'a self, worker: &'a mut Worker) -> BoxFuture<'a, Operation> {
         Box::pin(async move {
-            if worker.number % 8 == 0 {
+            if worker.number.is_multiple_of(8) {
                 let mut outcome = self.benign.operate(worker).await?;
                 outcome.label = format!("benign:{}", outcome.label);
                 return Ok(outcome);

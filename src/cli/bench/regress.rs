@@ -25,6 +25,9 @@ pub struct RegressArgs {
     /// How long each step lasts
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
     pub step: Duration,
+    /// Reads a second; 25 for each CPU, up to 400, when left out
+    #[arg(long, value_name = "RATE", value_parser = super::rate)]
+    pub rate: Option<f64>,
     /// Folders
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(300..=100_000))]
     pub folders: u32,
@@ -44,7 +47,8 @@ pub(super) async fn run(global: &Global, out: Output, args: &RegressArgs) -> End
         note(&format!("rowdeck: there is no baseline in {}; record one with --record", path.display()));
         return Ok(FINDING);
     }
-    let options = regress::options(args.folders as usize, args.step);
+    let mut options = regress::options(args.folders as usize, args.step);
+    options.reads = args.rate.unwrap_or(options.reads);
     let (reporter, shown) = show_progress();
     let (ended, _) = stoppable(|stop| {
         let (options, reporter, baseline) = (&options, &reporter, baseline.as_ref().filter(|_| !args.record));

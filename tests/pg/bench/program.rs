@@ -250,8 +250,8 @@ async fn a_soak_measures_in_windows_with_events_and_a_page_tells_of_it() {
     assert_eq!(docs.fingerprint().await, before);
 
     // A switch of the policy in force: nobody is told anything wrong meanwhile, though the server may send somebody away.
-    let switched = soak::run(&plan, ms(1500), ms(800), &[(Event::Policy, ms(200))], &Stop::never(), &Reporter::silent());
-    let switched = switched.await.unwrap();
+    let policy = [(Event::Policy, ms(200))];
+    let switched = soak::run(&plan, ms(1500), ms(800), &policy, &Stop::never(), &Reporter::silent()).await.unwrap();
     assert_eq!(switched.events[0].failure, None);
     let labels: Vec<&String> = switched.windows.iter().flat_map(|one| one.outcomes.keys()).collect();
     let fine = |label: &str| ["ok", "refused", "exhausted", "sqlstate_40P01"].iter().any(|end| label.ends_with(end));

@@ -12,5 +12,6 @@ pub mod cli;
 pub mod compiler;
 pub mod db;
 pub mod policy_file;
+pub mod policy_text;
 pub mod text;
 pub mod views;

@@ -33,7 +33,7 @@ impl Pty {
     /// Starts `rowdeck policy.authz ARGUMENTS` and waits until it has drawn.
     fn start(arguments: &str, environment: &[(&str, &str)]) -> Pty {
         let pty = Pty::launch(arguments, environment);
-        pty.wait_for("1 Policy");
+        pty.wait_for("2 Policy");
         pty
     }
 
@@ -196,7 +196,7 @@ fn a_panic_gives_the_terminal_back_before_its_words() {
 fn an_unreachable_server_is_said_and_the_console_stays() {
     let mut pty = Pty::start(no_server(), &[]);
     pty.wait_for("NOT CONNECTED");
-    pty.press("4");
+    pty.press("5");
     pty.wait_for("not connected; trying again");
     pty.press("q");
     pty.assert_restored("0");

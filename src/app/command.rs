@@ -12,12 +12,18 @@ pub enum Place {
     List,
     /// While the policy editor has the keys.
     Editor,
+    /// While the policy's editor asks what to replace.
+    Replacing,
+    /// While a list of words is open in the policy's editor.
+    Completing,
     /// While a line of text (a search, an id) is being typed.
     Field,
     /// In a question that waits for an answer.
     Dialog,
     /// In the list of commands.
     Palette,
+    /// On the Overview screen.
+    Overview,
     /// On the Policy screen.
     Policy,
     /// On the SQL screen.
@@ -28,8 +34,14 @@ pub enum Place {
     Verify,
     /// On the Inspect screen.
     Inspect,
+    /// On the Try it screen.
+    Try,
     /// On the Bench screen.
     Bench,
+    /// On the Activity screen.
+    Activity,
+    /// On the Targets screen.
+    Targets,
 }
 
 impl Place {
@@ -40,15 +52,21 @@ impl Place {
             Place::Screens => "On every screen, while not typing",
             Place::List => "In lists and tables",
             Place::Editor => "In the policy editor",
+            Place::Replacing => "While replacing in the policy",
+            Place::Completing => "In the list of words of the policy editor",
             Place::Field => "In a line of text",
             Place::Dialog => "In a question",
             Place::Palette => "In the list of commands",
+            Place::Overview => "Overview",
             Place::Policy => "Policy",
             Place::Sql => "SQL",
             Place::Apply => "Apply",
             Place::Verify => "Verify",
             Place::Inspect => "Inspect",
+            Place::Try => "Try it",
             Place::Bench => "Bench",
+            Place::Activity => "Activity",
+            Place::Targets => "Targets",
         }
     }
 }
@@ -112,12 +130,16 @@ macro_rules! commands {
 
 commands! {
     Screens {
-        GoPolicy "go.policy" "policy" "go to Policy: write it with the compiler beside you" ["1"] Nothing false;
-        GoSql "go.sql" "SQL" "go to SQL: what the policy becomes, object by object" ["2"] Nothing false;
-        GoApply "go.apply" "apply" "go to Apply: plan, confirm, watch" ["3"] Nothing false;
-        GoVerify "go.verify" "verify" "go to Verify: check the stored inheritance in batches" ["4"] Nothing false;
-        GoInspect "go.inspect" "inspect" "go to Inspect: who can see this, and why" ["5"] Nothing false;
-        GoBench "go.bench" "bench" "go to Bench: reads and moves, live" ["6"] Nothing false;
+        GoOverview "go.overview" "overview" "go to Overview: is anything wrong?" ["1"] Nothing false;
+        GoPolicy "go.policy" "policy" "go to Policy: write it with the compiler beside you" ["2"] Nothing false;
+        GoSql "go.sql" "SQL" "go to SQL: what the policy becomes, object by object" ["3"] Nothing false;
+        GoApply "go.apply" "apply" "go to Apply: plan, confirm, watch" ["4"] Nothing false;
+        GoVerify "go.verify" "verify" "go to Verify: check the stored inheritance in batches" ["5"] Nothing false;
+        GoInspect "go.inspect" "inspect" "go to Inspect: who can see this, and why" ["6"] Nothing false;
+        GoTry "go.try" "try" "go to Try it: one statement as anyone, rolled back" ["7"] Nothing false;
+        GoBench "go.bench" "bench" "go to Bench: reads and moves, live" ["8"] Nothing false;
+        GoActivity "go.activity" "activity" "go to Activity: sessions and locks" ["9"] Nothing false;
+        GoTargets "go.targets" "targets" "go to Targets: the servers of rowdeck.toml" ["0"] Nothing false;
         Help "help" "help" "show the keys of this screen and of all others" ["?"] Nothing false;
         Quit "quit" "quit" "leave the console" ["q"] Nothing false;
         Palette2 "palette.colon" "commands" "find a command by its words" [":"] Nothing false;
@@ -147,8 +169,15 @@ commands! {
         NextPane "list.next-pane" "next pane" "to the next pane" ["tab"] Nothing false;
         Back "list.back" "back" "close, or go back" ["esc"] Nothing false;
     }
+    Overview {
+        OverviewOpen "overview.open" "open" "go where the marked line is mended" ["enter"] Nothing false;
+        OverviewAgain "overview.again" "again" "read it again now" ["r"] Nothing false;
+    }
     Policy {
         Edit "policy.edit" "edit" "put the cursor into the policy" ["enter", "i", "e"] Text false;
+        FindHere "policy.find" "find" "find in the policy" ["/"] Nothing false;
+        DefinitionHere "policy.definition" "definition" "go to where the name under the cursor is declared" ["d"] Nothing false;
+        ReturnHere "policy.return" "back" "go back to where one was before" ["backspace"] Nothing false;
         NextMistake2 "policy.next-mistake" "next mistake" "to the next mistake or lint" ["n"] Nothing false;
         SaveScreen "policy.save" "save" "save the policy" ["ctrl-s"] Text false;
         RunTests "policy.tests" "tests" "run the policy's tests on this database (rolled back)" ["t"] Database false;
@@ -159,11 +188,28 @@ commands! {
         Undo "editor.undo" "undo" "undo" ["ctrl-u"] Text false;
         Redo "editor.redo" "redo" "redo" ["ctrl-r"] Text false;
         Find "editor.find" "find" "find in the policy" ["ctrl-f"] Nothing false;
+        FindNext "editor.find-next" "next" "find the next place" ["F3"] Nothing false;
+        Replace "editor.replace" "replace" "find and replace, one by one or all" ["F4"] Text false;
+        Complete "editor.complete" "complete" "complete the word before the cursor, or indent" ["tab"] Text false;
+        Definition "editor.definition" "definition" "go to where the name under the cursor is declared" ["ctrl-g"] Nothing false;
+        Return "editor.return" "back" "go back to where one was before" ["ctrl-o"] Nothing false;
         NextMistake "editor.next-mistake" "next mistake" "to the next mistake or lint" ["F2"] Nothing false;
         Cut "editor.cut" "cut" "cut the selection" ["ctrl-x"] Text false;
         Yank "editor.paste" "paste" "put in what was cut or copied last" ["ctrl-y"] Text false;
         PageUpEditor "editor.page-up" "page up" "one page up" ["pgup"] Nothing false;
         PageDownEditor "editor.page-down" "page down" "one page down" ["pgdn"] Nothing false;
+    }
+    Replacing {
+        ReplaceThis "replace.this" "replace" "replace this one and go to the next" ["y", "enter"] Text false;
+        ReplaceSkip "replace.skip" "leave" "leave this one and go to the next" ["n"] Nothing false;
+        ReplaceAll "replace.all" "all" "replace this one and all that follow" ["a"] Text false;
+        ReplaceStop "replace.stop" "stop" "stop replacing" ["esc", "q"] Nothing false;
+    }
+    Completing {
+        CompleteUp "complete.up" "before" "one line up" ["up"] Nothing false;
+        CompleteDown "complete.down" "next" "one line down" ["down"] Nothing false;
+        CompleteAccept "complete.accept" "take it" "put the marked word in" ["tab", "enter"] Text false;
+        CompleteClose "complete.close" "close" "close the list" ["esc"] Nothing false;
     }
     Sql {
         SqlSearch "sql.search" "search" "search names and text" ["/"] Nothing false;
@@ -195,6 +241,15 @@ commands! {
         InspectMore "inspect.more" "more" "read the next page" ["m"] Nothing false;
         InspectRefresh "inspect.refresh" "again" "ask the database again" ["r"] Nothing false;
     }
+    Try {
+        TryWho "try.who" "who" "be somebody: user 31, or nobody" ["u"] Nothing false;
+        TryStatement "try.statement" "statement" "type the statement; enter runs it, ctrl-j starts a line" ["enter", "i", "e"] Nothing false;
+        TryRun "try.run" "run" "run the statement again, and roll it back" ["r"] Nothing false;
+        TryCancel "try.cancel" "cancel" "cancel it on the server" ["c"] Nothing false;
+        TryCopy "try.copy" "copy" "copy the result (sent to the terminal by OSC 52)" ["y"] Nothing false;
+        TryRight "try.right" "columns" "show the columns to the right" ["right", "l"] Nothing false;
+        TryLeft "try.left" "columns" "show the columns to the left" ["left", "h"] Nothing false;
+    }
     Bench {
         BenchStart "bench.start" "start" "start reads and tree writes at the rates shown (changes data; asks first)" ["s", "enter"] Database true;
         BenchMove "bench.big-move" "big move" "move a big subtree now" ["m"] Database false;
@@ -203,6 +258,15 @@ commands! {
         BenchLessReads "bench.less-reads" "reads -" "fewer reads a second" ["-"] Nothing false;
         BenchMoreWrites "bench.more-writes" "writes +" "more tree writes a second" [">"] Nothing false;
         BenchLessWrites "bench.less-writes" "writes -" "fewer tree writes a second" ["<"] Nothing false;
+    }
+    Activity {
+        ActivityHolder "activity.holder" "holder" "go to the session that the marked one waits for" ["enter", "b"] Nothing false;
+        ActivityCancel "activity.cancel" "cancel query" "cancel what the marked session runs" ["c"] Database true;
+        ActivityEnd "activity.end" "end session" "end the marked session; its transaction is rolled back" ["x"] Database true;
+        ActivityAgain "activity.again" "again" "read it again now" ["r"] Nothing false;
+    }
+    Targets {
+        TargetSwitch "targets.switch" "connect" "connect to the marked target instead" ["enter"] Nothing false;
     }
     Field {
         FieldAccept "field.accept" "accept" "use this text" ["enter"] Nothing false;
@@ -249,13 +313,19 @@ pub const PLACES: &[Place] = &[
     Place::Anywhere,
     Place::Screens,
     Place::List,
+    Place::Overview,
     Place::Policy,
     Place::Editor,
+    Place::Replacing,
+    Place::Completing,
     Place::Sql,
     Place::Apply,
     Place::Verify,
     Place::Inspect,
+    Place::Try,
     Place::Bench,
+    Place::Activity,
+    Place::Targets,
     Place::Field,
     Place::Dialog,
     Place::Palette,

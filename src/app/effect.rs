@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::model::activity::End;
 use super::model::bench::Rates;
 use super::model::inspect::Ask;
 use super::model::policy::DiskStamp;
@@ -81,6 +82,32 @@ pub enum Effect {
         /// The question.
         ask: Ask,
     },
+    /// Read what is watched again now.
+    WatchNow,
+    /// Cancel what a session runs, or end it.
+    EndSession {
+        /// Its process.
+        pid: i32,
+        /// When that process started.
+        started: f64,
+        /// Which of both.
+        how: End,
+    },
+    /// Try a statement and roll it back.
+    Try {
+        /// The number of the run.
+        asked: u64,
+        /// Whom to be: `user 31`, `nobody`.
+        who: String,
+        /// The statement.
+        statement: String,
+        /// It may write before it is rolled back.
+        writes: bool,
+    },
+    /// Cancel the statement that is tried.
+    CancelTry,
+    /// Connect to this target of rowdeck.toml instead.
+    SwitchTarget(String),
     /// Start the load.
     BenchStart(Rates),
     /// Go on at these rates.

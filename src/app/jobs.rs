@@ -4,7 +4,9 @@
 mod apply;
 mod ask;
 mod bench;
+mod try_it;
 mod verify;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
 
 use super::effect::Effect;
 use super::message::Message;
+use super::model::Watched;
 use crate::compiler::model::Model as Policy;
 use crate::compiler::objects::Emitted;
 use crate::compiler::span::SourceMap;
@@ -30,7 +33,12 @@ impl Slot {
     /// The session, once nobody else uses it.
     async fn open(&self, target: &Target) -> Result<OwnedMutexGuard<Option<Session>>, DbError> {
         let mut held = Arc::clone(&self.0).lock_owned().await;
-        if held.as_ref().is_none_or(|session| session.lost().is_some()) {
+        // The role and the policy in force may have changed since; and a session that was ended meanwhile shows here.
+        let fresh = match held.as_mut() {
+            Some(session) if session.lost().is_none() => session.refresh().await.is_ok(),
+            _ => false,
+        };
+        if !fresh {
             *held = Some(Session::open(target).await?);
         }
         Ok(held)
@@ -67,6 +75,8 @@ pub struct Jobs {
     apply: apply::Applying,
     load: bench::Load,
     verify: Slot,
+    trying: try_it::Trying,
+    watch: watch::Watch,
 }
 
 impl Jobs {
@@ -78,6 +88,8 @@ impl Jobs {
             apply: apply::Applying::default(),
             load: bench::Load::default(),
             verify: Slot::default(),
+            trying: try_it::Trying::default(),
+            watch: watch::Watch::default(),
         }
     }
 
@@ -103,6 +115,15 @@ impl Jobs {
             Effect::Repair(wrong) => {
                 tokio::spawn(verify::repair(context, wrong));
             }
+            Effect::Try { asked, who, statement, writes } => {
+                let trying = self.trying.clone();
+                tokio::spawn(async move { trying.run(&context, asked, who, statement, writes).await });
+            }
+            Effect::CancelTry => self.trying.cancel(),
+            Effect::WatchNow => self.watch.now(),
+            Effect::EndSession { pid, started, how } => {
+                tokio::spawn(watch::end_session(context, pid, started, how));
+            }
             Effect::BenchStart(rates) => self.load.start(context, rates),
             Effect::BenchRates(rates) => self.load.set_rates(rates),
             Effect::BenchMove => self.load.big_move(),
@@ -111,8 +132,15 @@ impl Jobs {
         }
     }
 
+    /// What is to be read again and again from now on.
+    pub fn watch(&mut self, what: Option<Watched>) {
+        self.watch.set(self.context.as_ref(), what);
+    }
+
     /// Ends what runs, and waits until the server has let go of it, or for a few seconds.
     pub async fn stop(&mut self, patience: Duration) {
+        self.watch.set(None, None);
+        self.trying.cancel();
         let (load, apply) = (self.load.end(), self.apply.end());
         let both = async { tokio::join!(load, apply) };
         if tokio::time::timeout(patience, both).await.is_err() {

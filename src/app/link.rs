@@ -10,9 +10,13 @@ use super::model::link::{Facts, InForce, LockTable};
 use crate::db::connect::Session;
 use crate::db::error::DbError;
 use crate::db::target::Target;
+use crate::policy_text::Table;
 
 /// How often the policy in force and the role's rights are read again.
 const REFRESH: Duration = Duration::from_secs(5);
+
+/// Columns of the database that are read for completion.
+const MOST_COLUMNS: i64 = 20_000;
 
 /// Runs until the console ends.
 pub async fn keep(target: Target, sender: mpsc::Sender<Message>, again: Arc<Notify>) {
@@ -54,6 +58,15 @@ async fn watch(mut session: Session, sender: &mpsc::Sender<Message>, again: &Not
     let mut known = facts(&session, locks);
     if sender.send(Message::LinkUp(Box::new(known.clone()))).await.is_err() {
         return "the console ended".into();
+    }
+    // They only help with typing: where they cannot be read, nothing is missed.
+    if let Ok(tables) = crate::db::catalog::columns(&session.client, MOST_COLUMNS).await {
+        let clean = |text: String| crate::text::line(&text).into_owned();
+        let table = |(name, columns): (String, Vec<String>)| Table {
+            name: clean(name),
+            columns: columns.into_iter().map(clean).collect(),
+        };
+        let _ = sender.send(Message::Tables(tables.into_iter().map(table).collect())).await;
     }
     loop {
         tokio::select! {

@@ -4,12 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::keymap::Key;
+use super::model::activity::{End, Sessions};
 use super::model::apply::{NotApplied, Plan};
 use super::model::inspect::Told;
 use super::model::link::Facts;
+use super::model::overview::{InNumbers, Read};
 use super::model::policy::{DiskStamp, Outcome, TestRun};
+use super::model::try_it::Tried;
 use crate::bench::live::Snapshot;
 use crate::db::progress::{ApplyReport, Progress, VerifyBatch};
+use crate::policy_text::Table;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -40,6 +44,8 @@ pub enum Message {
         /// What identifies the file now, or why not.
         result: Result<DiskStamp, SaveProblem>,
     },
+    /// The tables of the database and their columns, for completion.
+    Tables(Vec<Table>),
     /// The compiler ended.
     Compiled(Box<Outcome>),
     /// The connection stands.
@@ -69,6 +75,26 @@ pub enum Message {
         asked: u64,
         /// The answer.
         told: Box<Told>,
+    },
+    /// What the Overview screen shows was read, or why not.
+    Overview(Result<(Box<Read>, Option<InNumbers>), String>),
+    /// What the Activity screen shows was read, or why not.
+    Sessions(Result<Box<Sessions>, String>),
+    /// A session was cancelled or ended (or there was nothing to be), or why not.
+    SessionEnded {
+        /// Its process.
+        pid: i32,
+        /// What was done.
+        how: End,
+        /// Whether the server did it.
+        result: Result<bool, String>,
+    },
+    /// A statement was tried and rolled back, or why not.
+    Tried {
+        /// The number of the run.
+        asked: u64,
+        /// What it did.
+        result: Result<Box<Tried>, String>,
     },
     /// News of the load.
     Bench(BenchNews),

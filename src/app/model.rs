@@ -1,12 +1,16 @@
 //! Everything the screen shows. Views only read it; [`super::update`] alone changes it.
 
+pub mod activity;
 pub mod apply;
 pub mod bench;
 pub mod field;
 pub mod inspect;
 pub mod link;
+pub mod overview;
 pub mod policy;
 pub mod sql;
+pub mod targets;
+pub mod try_it;
 pub mod verify;
 
 use std::time::Duration;
@@ -18,6 +22,8 @@ use link::Link;
 /// The screens, in the order of their number keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Screen {
+    /// Is anything wrong?
+    Overview,
     /// Write the policy.
     Policy,
     /// What it becomes.
@@ -28,39 +34,74 @@ pub enum Screen {
     Verify,
     /// Who can see what, and why.
     Inspect,
+    /// One statement as anyone, rolled back.
+    Try,
     /// Measure, live.
     Bench,
+    /// Sessions and locks.
+    Activity,
+    /// The servers of rowdeck.toml.
+    Targets,
     /// The keys, or what a code means.
     Help,
 }
 
 impl Screen {
     /// The screens with number keys.
-    pub const ALL: &'static [Screen] =
-        &[Screen::Policy, Screen::Sql, Screen::Apply, Screen::Verify, Screen::Inspect, Screen::Bench];
+    pub const ALL: &'static [Screen] = &[
+        Screen::Overview,
+        Screen::Policy,
+        Screen::Sql,
+        Screen::Apply,
+        Screen::Verify,
+        Screen::Inspect,
+        Screen::Try,
+        Screen::Bench,
+        Screen::Activity,
+        Screen::Targets,
+    ];
 
     /// Its title.
     pub fn title(self) -> &'static str {
         match self {
+            Screen::Overview => "Overview",
             Screen::Policy => "Policy",
             Screen::Sql => "SQL",
             Screen::Apply => "Apply",
             Screen::Verify => "Verify",
             Screen::Inspect => "Inspect",
+            Screen::Try => "Try",
             Screen::Bench => "Bench",
+            Screen::Activity => "Activity",
+            Screen::Targets => "Targets",
             Screen::Help => "Help",
+        }
+    }
+
+    /// Its title where there is little room.
+    pub fn short(self) -> &'static str {
+        match self {
+            Screen::Overview => "Over",
+            Screen::Inspect => "Insp",
+            Screen::Activity => "Act",
+            Screen::Targets => "Targ",
+            other => other.title(),
         }
     }
 
     /// The command table's name for it.
     pub fn place(self) -> Place {
         match self {
+            Screen::Overview => Place::Overview,
             Screen::Policy => Place::Policy,
             Screen::Sql => Place::Sql,
             Screen::Apply => Place::Apply,
             Screen::Verify => Place::Verify,
             Screen::Inspect => Place::Inspect,
+            Screen::Try => Place::Try,
             Screen::Bench => Place::Bench,
+            Screen::Activity => Place::Activity,
+            Screen::Targets => Place::Targets,
             Screen::Help => Place::List,
         }
     }
@@ -92,6 +133,10 @@ pub enum About {
     Inspect,
     /// The load.
     Bench,
+    /// The Overview or the Activity screen's reading.
+    Watch,
+    /// A statement that is tried.
+    Try,
 }
 
 /// The newest message.
@@ -128,6 +173,12 @@ pub enum Answer {
     DropRecovery,
     /// Overwrite a file that changed on disk.
     Overwrite,
+    /// Run the statement that is tried.
+    Try,
+    /// Cancel what another session runs.
+    CancelSession,
+    /// End another session.
+    EndSession,
 }
 
 /// A question that waits for an answer. The first answer is the harmless one and is marked at the start.
@@ -170,6 +221,8 @@ pub struct HelpState {
     pub page: Option<(String, String)>,
     /// First line shown.
     pub top: usize,
+    /// The cursor was in the policy's text, and is again when help is left.
+    pub editing: bool,
 }
 
 /// Work that runs in the background.
@@ -203,6 +256,15 @@ impl Job {
     }
 }
 
+/// What a screen reads again every two seconds while it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watched {
+    /// The Overview screen.
+    Overview,
+    /// The Activity screen.
+    Sessions,
+}
+
 /// Everything the screen shows.
 #[derive(Debug)]
 pub struct Model {
@@ -228,6 +290,8 @@ pub struct Model {
     pub notice: Option<Notice>,
     /// Work that runs.
     pub jobs: Vec<Job>,
+    /// The Overview screen.
+    pub overview: overview::Overview,
     /// The Policy screen.
     pub policy: policy::Policy,
     /// The SQL screen.
@@ -238,8 +302,14 @@ pub struct Model {
     pub verify: verify::Verify,
     /// The Inspect screen.
     pub inspect: inspect::Inspect,
+    /// The Try it screen.
+    pub try_it: try_it::TryIt,
     /// The Bench screen.
     pub bench: bench::Bench,
+    /// The Activity screen.
+    pub activity: activity::Activity,
+    /// The Targets screen.
+    pub targets: targets::Targets,
     /// The Help screen.
     pub help: HelpState,
     /// Set when the console is to end.
@@ -261,12 +331,16 @@ impl Model {
             production: false,
             notice: None,
             jobs: Vec::new(),
+            overview: overview::Overview::default(),
             policy: policy::Policy::default(),
             sql: sql::Sql::default(),
             apply: apply::Apply::default(),
             verify: verify::Verify::default(),
             inspect: inspect::Inspect::default(),
+            try_it: try_it::TryIt::default(),
             bench: bench::Bench::default(),
+            activity: activity::Activity::default(),
+            targets: targets::Targets::default(),
             help: HelpState::default(),
             done: false,
         }
@@ -280,6 +354,7 @@ impl Model {
             (None, Screen::Policy) => self.policy.search.as_ref(),
             (None, Screen::Sql) => self.sql.search.as_ref(),
             (None, Screen::Inspect) => self.inspect.field.as_ref(),
+            (None, Screen::Try) => self.try_it.field.as_ref(),
             _ => None,
         }
     }
@@ -292,6 +367,7 @@ impl Model {
             (None, Screen::Policy) => self.policy.search.as_mut(),
             (None, Screen::Sql) => self.sql.search.as_mut(),
             (None, Screen::Inspect) => self.inspect.field.as_mut(),
+            (None, Screen::Try) => self.try_it.field.as_mut(),
             _ => None,
         }
     }
@@ -305,6 +381,12 @@ impl Model {
         }
         if self.field().is_some() {
             return vec![Place::Field, Place::Anywhere];
+        }
+        if self.screen == Screen::Policy && self.policy.replacing.is_some() {
+            return vec![Place::Replacing, Place::Anywhere];
+        }
+        if self.screen == Screen::Policy && self.policy.editing && self.policy.completion.is_some() {
+            return vec![Place::Completing, Place::Editor, Place::Anywhere];
         }
         if self.screen == Screen::Policy && self.policy.editing {
             return vec![Place::Editor, Place::Anywhere];
@@ -337,9 +419,18 @@ impl Model {
         }
     }
 
+    /// What is to be read again and again while it is on the screen.
+    pub fn watching(&self) -> Option<Watched> {
+        match self.screen {
+            Screen::Overview if self.link.is_up() => Some(Watched::Overview),
+            Screen::Activity if self.link.is_up() => Some(Watched::Sessions),
+            _ => None,
+        }
+    }
+
     /// True when the clock must go on: an age, a rate or a time left is on the screen.
     pub fn wants_clock(&self) -> bool {
-        !self.jobs.is_empty() || self.link.wants_clock()
+        !self.jobs.is_empty() || self.link.wants_clock() || self.try_it.waiting.is_some()
     }
 
     /// Commands that can run now and whose words hold every word typed in the palette; the best match first.

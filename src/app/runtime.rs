@@ -15,7 +15,8 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use super::effect::Effect;
 use super::keymap::Key;
 use super::message::Message;
-use super::model::{Level, Model};
+use super::model::targets::TargetRow;
+use super::model::{Level, Model, Screen as Shown};
 use super::signals::{Signals, Woken};
 use super::terminal::{self, Exit, Guard};
 use super::theme::Theme;
@@ -29,6 +30,9 @@ const FRAME: Duration = Duration::from_millis(33);
 const PATIENCE: Duration = Duration::from_secs(40);
 const HURRY: Duration = Duration::from_secs(4);
 
+/// A target of rowdeck.toml, or why it cannot be used.
+pub type Named = (String, Result<Target, String>);
+
 /// What the console is opened on.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -36,6 +40,12 @@ pub struct Options {
     pub target: Option<Target>,
     /// The policy's file.
     pub policy: Option<PathBuf>,
+    /// The targets of rowdeck.toml.
+    pub targets: Vec<Named>,
+    /// The rowdeck.toml they are from.
+    pub config: Option<PathBuf>,
+    /// The screen to begin with; when not given, Overview on a server and Policy without one.
+    pub screen: Option<Shown>,
     /// A theme's name.
     pub theme: Option<String>,
     /// Where unsaved text is kept; the user's state directory when not given.
@@ -65,6 +75,8 @@ struct Runtime {
     screen: Screen,
     input: Receiver<Event>,
     messages: Receiver<Message>,
+    /// News of the server that is the target now.
+    remote: Receiver<Message>,
     work: Work,
     signals: Signals,
     started: Instant,
@@ -79,6 +91,7 @@ impl Runtime {
         let screen = fresh_screen()?;
         let size = screen.size()?;
         let (sender, messages) = mpsc::channel(1024);
+        let (remote_sender, remote) = mpsc::channel(1024);
         let target = options.target.as_ref();
         let name = target.map_or_else(|| "offline".to_owned(), target_name);
         let mut model = Model::new(name, (size.width, size.height));
@@ -87,7 +100,13 @@ impl Runtime {
         if target.is_some() {
             model.link = super::model::link::Link::Connecting;
         }
-        let work = Work::start(options, sender)?;
+        model.targets.rows = options.targets.iter().map(target_row).collect();
+        model.targets.file =
+            options.config.as_ref().map(|path| crate::text::line(&path.display().to_string()).into_owned());
+        model.targets.at = model.targets.rows.iter().position(|row| row.name == model.target).unwrap_or(0);
+        model.screen = options.screen.unwrap_or(if target.is_some() { Shown::Overview } else { Shown::Policy });
+        model.previous = model.screen;
+        let work = Work::start(options, sender, remote_sender)?;
         let input = read_keys()?;
         let now = Instant::now();
         Ok(Runtime {
@@ -96,6 +115,7 @@ impl Runtime {
             screen,
             input,
             messages,
+            remote,
             work,
             signals,
             started: now,
@@ -150,6 +170,7 @@ impl Runtime {
             signal = self.signals.next() => signal,
             event = self.input.recv() => event.map_or(Woken::InputEnded, |event| Woken::Input(Box::new(event))),
             message = self.messages.recv() => message.map_or(Woken::InputEnded, |m| Woken::Message(Box::new(m))),
+            Some(message) = self.remote.recv() => Woken::Message(Box::new(message)),
             () = tokio::time::sleep(frame.unwrap_or_default()), if frame.is_some() => Woken::Frame,
             () = tokio::time::sleep(Duration::from_secs(1)), if clock => Woken::Clock,
         }
@@ -186,6 +207,8 @@ impl Runtime {
                 self.event(event)?;
             } else if let Ok(message) = self.messages.try_recv() {
                 self.message(message)?;
+            } else if let Ok(message) = self.remote.try_recv() {
+                self.message(message)?;
             } else {
                 break;
             }
@@ -215,6 +238,7 @@ impl Runtime {
         for effect in effects {
             self.act(effect)?;
         }
+        self.work.watch(self.model.watching());
         Ok(())
     }
 
@@ -245,6 +269,11 @@ impl Runtime {
                     None => self.model.say(Level::Warn, "too long for the terminal's clipboard; not sent"),
                 }
             }
+            Effect::SwitchTarget(name) => {
+                let (sender, remote) = mpsc::channel(1024);
+                self.remote = remote;
+                self.work.switch(&name, sender);
+            }
             Effect::Quit => self.model.done = true,
             other => self.work.act(other),
         }
@@ -257,6 +286,19 @@ impl Runtime {
         let size = self.screen.size()?;
         (self.changed, self.at_once) = (true, true);
         self.message(Message::Resize(size.width, size.height))
+    }
+}
+
+/// A target as the screen shows it; never its password.
+fn target_row((name, target): &Named) -> TargetRow {
+    let clean = |text: &str| crate::text::line(text).into_owned();
+    let (production, read_only) = target.as_ref().map_or((false, false), |t| (t.production, t.read_only));
+    TargetRow {
+        name: clean(name),
+        place: target.as_ref().map(Target::describe).map_err(|why| clean(why)),
+        production,
+        read_only,
+        tls: target.as_ref().map_or_else(|_| String::new(), |t| t.tls.words().to_owned()),
     }
 }
 

@@ -1,13 +1,18 @@
 //! The one function that changes the model. It is pure: it reads no clock, no file and no server; what it wants done it
 //! returns.
 
+mod activity;
 mod bench;
 mod dialog;
+mod edit;
 mod inspect;
 mod jobs;
 mod navigate;
+mod overview;
 pub mod palette;
 mod policy;
+mod targets;
+mod try_it;
 
 use ratatui::crossterm::event::KeyCode;
 
@@ -34,6 +39,10 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Said(level, text) => {
             model.say(level, text);
+            Vec::new()
+        }
+        Message::Tables(tables) => {
+            model.policy.tables = tables;
             Vec::new()
         }
         Message::Loaded { path, result } => policy::loaded(model, path, result),
@@ -67,6 +76,10 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Repaired(result) => jobs::repaired(model, result),
         Message::Told { asked, told } => inspect::told(model, asked, *told),
+        Message::Overview(result) => overview::read(model, result),
+        Message::Sessions(result) => activity::read(model, result),
+        Message::SessionEnded { pid, how, result } => activity::ended(model, pid, how, result),
+        Message::Tried { asked, result } => try_it::tried(model, asked, result),
         Message::Bench(news) => bench::news(model, news),
         Message::Tested(result) => jobs::tested(model, result),
     }
@@ -112,8 +125,8 @@ fn key_pressed(model: &mut Model, key: Key) -> Vec<Effect> {
         }
         return Vec::new();
     }
-    if places.first() == Some(&Place::Editor) {
-        return policy::type_key(model, key);
+    if places.contains(&Place::Editor) {
+        return edit::type_key(model, key);
     }
     Vec::new()
 }
@@ -168,10 +181,15 @@ pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
         Place::Screens | Place::Anywhere | Place::List | Place::Field => navigate::run(model, command),
         Place::Dialog => dialog::run(model, command),
         Place::Palette => palette::run(model, command),
+        Place::Overview => overview::run(model, command),
         Place::Policy | Place::Editor => policy::run(model, command),
+        Place::Replacing | Place::Completing => edit::run(model, command),
         Place::Sql => navigate::sql(model, command),
         Place::Apply | Place::Verify => jobs::run(model, command),
         Place::Inspect => inspect::run(model, command),
+        Place::Try => try_it::run(model, command),
         Place::Bench => bench::run(model, command),
+        Place::Activity => activity::run(model, command),
+        Place::Targets => targets::run(model, command),
     }
 }

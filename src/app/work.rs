@@ -15,8 +15,8 @@ use super::files::{self, Kept};
 use super::jobs::Jobs;
 use super::link;
 use super::message::Message;
-use super::model::{Level, Model};
-use super::runtime::{Options, state_folder};
+use super::model::{Level, Model, Watched};
+use super::runtime::{Named, Options, state_folder};
 
 /// How long unsaved text may be newer than what is kept of it.
 const KEEP_AFTER: Duration = Duration::from_millis(500);
@@ -32,22 +32,26 @@ pub struct Work {
     reconnect: Arc<Notify>,
     link: Option<JoinHandle<()>>,
     jobs: Jobs,
+    watched: Option<Watched>,
+    targets: Vec<Named>,
 }
 
 impl Work {
-    /// Starts the compiler and, when there is a target, the connection.
+    /// Starts the compiler and, when there is a target, the connection. News of the server go to `remote`.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(options: Options, sender: Sender<Message>) -> std::io::Result<Self> {
+    pub fn start(options: Options, sender: Sender<Message>, remote: Sender<Message>) -> std::io::Result<Self> {
         let compiler = Compiler::start(sender.clone())?;
         let reconnect = Arc::new(Notify::new());
         let link = options
             .target
             .clone()
-            .map(|target| tokio::spawn(link::keep(target, sender.clone(), Arc::clone(&reconnect))));
+            .map(|target| tokio::spawn(link::keep(target, remote.clone(), Arc::clone(&reconnect))));
         let mut work = Work {
-            jobs: Jobs::new(options.target, sender.clone(), Arc::clone(&reconnect)),
+            jobs: Jobs::new(options.target, remote, Arc::clone(&reconnect)),
+            watched: None,
+            targets: options.targets,
             sender,
             compiler,
             policy: options.policy,
@@ -120,6 +124,26 @@ impl Work {
             }
             Effect::Reconnect => self.reconnect.notify_one(),
             other => self.jobs.act(other),
+        }
+    }
+
+    /// Connects to another target. What comes from the one before goes to a channel that nobody reads any more.
+    pub fn switch(&mut self, name: &str, remote: Sender<Message>) {
+        let Some((_, Ok(target))) = self.targets.iter().find(|(known, _)| known == name) else { return };
+        if let Some(link) = self.link.take() {
+            link.abort();
+        }
+        self.jobs.watch(None);
+        self.watched = None;
+        self.link = Some(tokio::spawn(link::keep(target.clone(), remote.clone(), Arc::clone(&self.reconnect))));
+        self.jobs = Jobs::new(Some(target.clone()), remote, Arc::clone(&self.reconnect));
+    }
+
+    /// What the screen reads again and again.
+    pub fn watch(&mut self, what: Option<Watched>) {
+        if self.watched != what {
+            self.watched = what;
+            self.jobs.watch(what);
         }
     }
 

@@ -173,6 +173,24 @@ pub enum Act {
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
         limit: u32,
     },
+    /// Run one statement as somebody and roll it back; says why when it touches no row. Exit code 1 when it does not
+    SqlAs {
+        /// The statement; `-` reads it from stdin
+        statement: String,
+        /// Whom to be
+        #[command(flatten)]
+        who: As,
+        /// In a read-only transaction
+        #[arg(long)]
+        read_only: bool,
+        /// Print at most so many rows
+        #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        limit: u32,
+    },
+    /// What an operator on call asks first: the policy in force, the index, who waits, what is not as it should be
+    Overview,
+    /// The sessions of the database, and who waits for whom
+    Activity,
     /// Measure
     #[command(subcommand)]
     Bench(BenchCommand),

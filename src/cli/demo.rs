@@ -10,6 +10,8 @@ use super::output::{self, Output, note};
 use super::policy::{self, Ready};
 use super::signals::Signals;
 use super::{End, FINDING, database};
+use crate::app::model::Screen;
+use crate::app::runtime::Options;
 use crate::bench::generate::Size;
 use crate::bench::{self, EXAMPLE_POLICY, EXAMPLE_SCHEMA};
 use crate::db::apply;
@@ -78,7 +80,13 @@ pub(super) async fn run(global: &Global, out: Output, options: &DemoOptions) -> 
     // From here on the console takes the signals, and comes back.
     let mut target = server.target(OWNER, DATABASE);
     target.name = Some("demo".to_owned());
-    let ended = super::open_console(Some(target), Some(folder.join("docs.authz"))).await;
+    let ended = super::open_console(Options {
+        target: Some(target),
+        policy: Some(folder.join("docs.authz")),
+        screen: Some(Screen::Policy),
+        ..Options::default()
+    })
+    .await;
     finish(&mut server, options).await?;
     Ok(End::Console(ended?))
 }

@@ -9,6 +9,7 @@ pub mod bench;
 pub mod database;
 pub mod demo;
 pub mod logging;
+pub mod operator;
 pub mod output;
 pub mod policy;
 pub mod signals;
@@ -20,9 +21,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::app::model::Screen;
+use crate::app::runtime::Options;
 use crate::app::terminal::Exit;
 use crate::db::error::DbError;
-use crate::db::target::{Target, environment_names_a_server, process_environment};
+use crate::db::target::{environment_names_a_server, process_environment};
 use args::{Act, Cli, Command, Global};
 use output::Output;
 use signals::Signals;
@@ -89,20 +92,31 @@ async fn console(global: &Global, policy: Option<PathBuf>) -> Result<Exit, DbErr
         return Err(DbError::Usage("the console needs a terminal; rowdeck --help names the commands".to_owned()));
     }
     let config = targets::config()?;
-    let given = global.db.is_some() || global.target.is_some() || !config.targets.is_empty();
-    let target =
-        if given || environment_names_a_server(&process_environment) { Some(targets::target(global)?) } else { None };
+    let named = global.db.is_some() || global.target.is_some() || environment_names_a_server(&process_environment);
+    // With several to choose from, the console opens on the choice.
+    let choose = !named && config.targets.len() > 1;
+    let given = named || !config.targets.is_empty();
+    let target = if given && !choose { Some(targets::target(global)?) } else { None };
+    let screen = match (choose, &policy) {
+        (true, _) => Some(Screen::Targets),
+        (false, Some(_)) => Some(Screen::Policy),
+        (false, None) => None,
+    };
     let policy = match policy {
         Some(path) => Some(path),
         // The demo's own policy is in force there, not that of the project one happens to stand in.
         None => targets::demo_policy(global, &config)?.or_else(|| config.policy_path()),
     };
-    open_console(target, policy).await
+    let targets = config.targets.keys().map(|name| {
+        let target = config.target(None, Some(name), &process_environment).map_err(|error| error.to_string());
+        (name.clone(), target)
+    });
+    let targets = targets.collect();
+    open_console(Options { target, policy, targets, config: config.path, screen, ..Options::default() }).await
 }
 
 /// Draws the console until it is left.
-async fn open_console(target: Option<Target>, policy: Option<PathBuf>) -> Result<Exit, DbError> {
-    let options = crate::app::runtime::Options { target, policy, ..Default::default() };
+async fn open_console(options: Options) -> Result<Exit, DbError> {
     crate::app::runtime::run(options).await.map_err(|e| DbError::Unexpected(format!("{e:#}")))
 }
 
@@ -126,6 +140,11 @@ async fn act(global: &Global, out: Output, command: Act) -> Ended {
         Act::List { ty, permission, who, after, limit } => {
             interruptible(ask::list(global, out, &who, &ty, &permission, after, limit)).await
         }
+        Act::SqlAs { statement, who, read_only, limit } => {
+            interruptible(operator::sql_as(global, out, &who, &statement, read_only, limit)).await
+        }
+        Act::Overview => interruptible(operator::overview(global, out)).await,
+        Act::Activity => interruptible(operator::activity(global, out)).await,
         Act::Sees { ty, who, after, limit } => interruptible(ask::sees(global, out, &who, &ty, after, limit)).await,
     }
 }

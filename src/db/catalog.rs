@@ -42,6 +42,32 @@ impl LockTable {
     }
 }
 
+/// Every table, view and partitioned table of the database that is not the server's or ours, with its columns: at most
+/// so many columns in all.
+pub async fn columns(client: &Client, most: i64) -> Result<Vec<(String, Vec<String>)>, DbError> {
+    let rows = client
+        .query(
+            "SELECT n.nspname::text, c.relname::text, a.attname::text
+             FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+             WHERE c.relkind IN ('r', 'p', 'v', 'f') AND NOT c.relispartition AND a.attnum > 0 AND NOT a.attisdropped
+               AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'authz', 'authz_gen', 'authz_int')
+             ORDER BY 1, 2, a.attnum LIMIT $1",
+            &[&most],
+        )
+        .await?;
+    let mut tables: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows {
+        let table = QualName::new(row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?).plain();
+        let column = Ident::new(row.try_get::<_, String>(2)?).plain();
+        match tables.last_mut() {
+            Some((last, columns)) if *last == table => columns.push(column),
+            _ => tables.push((table, vec![column])),
+        }
+    }
+    Ok(tables)
+}
+
 /// A table as the catalog knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableFacts {

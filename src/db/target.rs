@@ -80,6 +80,19 @@ pub enum TlsMode {
     VerifyFull,
 }
 
+impl TlsMode {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            TlsMode::Disable => "no TLS",
+            TlsMode::Prefer => "TLS when offered",
+            TlsMode::Require => "TLS required",
+            TlsMode::VerifyCa => "TLS, chain verified",
+            TlsMode::VerifyFull => "TLS, chain and host verified",
+        }
+    }
+}
+
 /// Where trusted certificate authorities come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RootCert {

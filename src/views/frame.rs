@@ -129,22 +129,40 @@ fn fit(theme: &Theme, target: &str, mut pieces: Vec<Piece>, width: usize) -> Lin
 }
 
 fn screens(model: &Model, theme: &Theme, width: usize) -> Line<'static> {
-    let mut spans: Vec<Span> = Vec::new();
-    let narrow = width < 70;
-    for (at, screen) in Screen::ALL.iter().enumerate() {
-        let title = if narrow { screen.title().chars().take(3).collect() } else { screen.title().to_owned() };
-        let label = format!(" {} {title} ", at + 1);
-        let role = if *screen == model.screen { Role::Selected } else { Role::Text };
-        spans.push(styled(theme, role, label));
-    }
+    let jobs: Vec<&str> = model.jobs.iter().map(|job| super::job_word(*job)).collect();
+    let jobs = if jobs.is_empty() { String::new() } else { format!("  {}", jobs.join(", ")) };
+    // What runs stays in sight: it is the titles of other screens that get shorter.
+    let room = width.saturating_sub(jobs.width() + if model.screen == Screen::Help { 6 } else { 0 });
+    let labels = [(usize::MAX, 1), (usize::MAX, 0), (6, 0), (4, 0), (3, 0), (0, 0)]
+        .into_iter()
+        .map(|(letters, pad)| labels(model, letters, pad))
+        .find(|labels| labels.iter().map(|(label, _)| label.width()).sum::<usize>() <= room)
+        .unwrap_or_default();
+    let mut spans: Vec<Span> = labels.into_iter().map(|(label, role)| styled(theme, role, label)).collect();
     if model.screen == Screen::Help {
         spans.push(styled(theme, Role::Selected, " Help "));
     }
-    if !model.jobs.is_empty() {
-        let words: Vec<&str> = model.jobs.iter().map(|job| super::job_word(*job)).collect();
-        spans.push(styled(theme, Role::Warn, format!("  {}", words.join(", "))));
+    if !jobs.is_empty() {
+        spans.push(styled(theme, Role::Warn, jobs));
     }
     Line::from(spans)
+}
+
+/// The screens' numbers and names, those not shown cut to so many letters.
+fn labels(model: &Model, letters: usize, pad: usize) -> Vec<(String, Role)> {
+    let pad = " ".repeat(pad);
+    let screens = (1..).zip(Screen::ALL);
+    screens
+        .map(|(number, screen)| {
+            let here = *screen == model.screen;
+            let whole = here || letters == usize::MAX;
+            let title = if whole { screen.title() } else { screen.short() };
+            let title: String = title.chars().take(if here { usize::MAX } else { letters }).collect();
+            let space = if title.is_empty() { "" } else { " " };
+            let role = if here { Role::Selected } else { Role::Text };
+            (format!("{pad} {}{space}{title}{pad}", number % 10), role)
+        })
+        .collect()
 }
 
 fn notice(model: &Model, theme: &Theme, width: usize) -> Line<'static> {

@@ -17,11 +17,20 @@ pub fn now(model: &Model) -> Vec<Command> {
     if model.field().is_some() {
         return vec![Command::FieldAccept, Command::FieldCancel];
     }
+    if model.screen == Screen::Policy && model.policy.replacing.is_some() {
+        return vec![Command::ReplaceThis, Command::ReplaceSkip, Command::ReplaceAll, Command::ReplaceStop];
+    }
+    if model.screen == Screen::Policy && model.policy.completion.is_some() {
+        return vec![Command::CompleteAccept, Command::CompleteDown, Command::CompleteClose];
+    }
     let mut keys = match model.screen {
+        Screen::Overview => vec![Command::OverviewOpen, Command::GoVerify, Command::GoActivity],
         Screen::Policy if model.policy.editing => {
-            vec![Command::LeaveEditor, Command::Save, Command::PlanNow, Command::NextMistake, Command::HelpHere]
+            vec![Command::LeaveEditor, Command::Save, Command::PlanNow, Command::NextMistake, Command::Complete]
         }
-        Screen::Policy => vec![Command::Edit, Command::PlanNow, Command::NextMistake2, Command::RunTests],
+        Screen::Policy => {
+            vec![Command::Edit, Command::PlanNow, Command::NextMistake2, Command::DefinitionHere, Command::RunTests]
+        }
         Screen::Sql => vec![Command::SqlSearch, Command::SqlScrollDown, Command::SqlCopy],
         Screen::Apply => match model.apply.stage {
             Stage::Running | Stage::Cancelling => vec![Command::CancelApply],
@@ -45,6 +54,10 @@ pub fn now(model: &Model) -> Vec<Command> {
             State::Running | State::Starting => vec![Command::BenchMove, Command::BenchStop],
             _ => vec![Command::BenchStart, Command::BenchMoreReads, Command::BenchMoreWrites],
         },
+        Screen::Try if model.try_it.waiting.is_some() => vec![Command::TryCancel],
+        Screen::Try => vec![Command::TryStatement, Command::TryWho, Command::TryRun, Command::TryCopy],
+        Screen::Activity => vec![Command::ActivityHolder, Command::ActivityCancel, Command::ActivityEnd],
+        Screen::Targets => vec![Command::TargetSwitch],
         Screen::Help => vec![Command::Back, Command::PageDown],
     };
     let editing = model.screen == Screen::Policy && model.policy.editing;

@@ -1,5 +1,6 @@
 //! What the console draws: one file per screen, each drawn purely from the model, and the frame around them.
 
+pub mod activity;
 pub mod apply;
 pub mod bench;
 pub mod dialog;
@@ -7,9 +8,12 @@ pub mod frame;
 pub mod help;
 pub mod hints;
 pub mod inspect;
+pub mod overview;
 pub mod palette;
 pub mod policy;
 pub mod sql;
+pub mod targets;
+pub mod try_it;
 pub mod verify;
 pub mod widgets;
 
@@ -32,12 +36,16 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame) {
     } else {
         let body = frame::draw(model, theme, frame, area);
         match model.screen {
+            Screen::Overview => overview::draw(model, theme, frame, body),
             Screen::Policy => policy::draw(model, theme, frame, body),
             Screen::Sql => sql::draw(model, theme, frame, body),
             Screen::Apply => apply::draw(model, theme, frame, body),
             Screen::Verify => verify::draw(model, theme, frame, body),
             Screen::Inspect => inspect::draw(model, theme, frame, body),
+            Screen::Try => try_it::draw(model, theme, frame, body),
             Screen::Bench => bench::draw(model, theme, frame, body),
+            Screen::Activity => activity::draw(model, theme, frame, body),
+            Screen::Targets => targets::draw(model, theme, frame, body),
             Screen::Help => help::draw(model, theme, frame, body),
         }
         match &model.overlay {

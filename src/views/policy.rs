@@ -9,7 +9,7 @@ use super::widgets::highlight::{highlight, start_depth};
 use super::widgets::{bar, field, line, lines, panel, styled};
 use crate::app::estimate;
 use crate::app::model::Model;
-use crate::app::model::policy::{Finding, GUTTER, side_columns};
+use crate::app::model::policy::{Completion, Finding, GUTTER, SearchFor, side_columns};
 use crate::app::theme::{Role, Theme};
 use crate::compiler::diagnostic::Severity;
 
@@ -27,7 +27,20 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
     let last = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
     match &model.policy.search {
-        Some(search) => field(frame, theme, last, " find: ", search),
+        Some(search) => {
+            let label = match model.policy.search_for {
+                SearchFor::Find => " find: ".to_owned(),
+                SearchFor::Replace => " replace: ".to_owned(),
+                SearchFor::With => format!(" replace {} with: ", crate::text::cut(&model.policy.searched, 24)),
+            };
+            field(frame, theme, last, &label, search);
+        }
+        None if model.policy.replacing.is_some() => {
+            let with = model.policy.replacing.as_ref().map_or("", |r| r.with.as_str());
+            let words = format!(" replace {} at the cursor with {with:?}?", model.policy.searched);
+            let words = crate::text::cut(&words, usize::from(area.width));
+            lines(frame, last, vec![line(theme, Role::Title, words)]);
+        }
         None => lines(frame, last, vec![summary(model, theme, usize::from(area.width))]),
     }
 }
@@ -49,6 +62,7 @@ fn draw_text(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
     let top = policy.top_for(height, usize::from(inner.width));
     let mut depth = start_depth(policy.area.lines(), top);
     let mut drawn: Vec<Line> = Vec::new();
+    let mut cursor = None;
     for (number, text) in policy.area.lines().iter().enumerate().skip(top) {
         if drawn.len() >= height {
             break;
@@ -56,7 +70,9 @@ fn draw_text(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
         if number == cursor_line && policy.editing && policy.search.is_none() && model.overlay.is_none() {
             let x = inner.x + u16::try_from(GUTTER + before - left).unwrap_or(0);
             let y = inner.y + u16::try_from(drawn.len()).unwrap_or(0);
-            frame.set_cursor_position((x.min(inner.right().saturating_sub(1)), y));
+            let place = (x.min(inner.right().saturating_sub(1)), y);
+            frame.set_cursor_position(place);
+            cursor = Some(place);
         }
         let on_line: Vec<&Finding> = policy.findings().filter(|f| f.file.is_none() && f.line == number).collect();
         let marked = number == cursor_line && !policy.editing;
@@ -65,6 +81,40 @@ fn draw_text(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
     drawn.truncate(height);
     lines(frame, inner, drawn);
+    if let (Some(list), Some((x, y))) = (&policy.completion, cursor) {
+        let typed = cursor_column.saturating_sub(list.start);
+        draw_words(theme, frame, inner, list, (x.saturating_sub(u16::try_from(typed).unwrap_or(0)), y));
+    }
+}
+
+/// The words that fit, under the cursor where there is room, else over it.
+fn draw_words(theme: &Theme, frame: &mut Frame, area: Rect, list: &Completion, (x, y): (u16, u16)) {
+    let longest = list.words.iter().map(|(word, kind)| word.width() + kind.word().len() + 3).max().unwrap_or(0);
+    let width = u16::try_from(longest + 2).unwrap_or(u16::MAX).min(area.width);
+    let wanted = u16::try_from(list.words.len()).unwrap_or(u16::MAX).min(8) + 2;
+    let below = area.bottom().saturating_sub(y + 1);
+    let above = y.saturating_sub(area.y);
+    let (y, height) = if below >= wanted.min(5) || below >= above {
+        (y + 1, wanted.min(below))
+    } else {
+        (y - wanted.min(above), wanted.min(above))
+    };
+    let x = x.min(area.right().saturating_sub(width));
+    let place = Rect { x, y, width, height }.intersection(frame.area());
+    frame.render_widget(ratatui::widgets::Clear, place);
+    let inner = panel(frame, theme, place, "", true);
+    let top = super::widgets::first_row(list.at, list.words.len(), usize::from(inner.height));
+    let rows = list.words.iter().enumerate().skip(top).take(usize::from(inner.height));
+    let cells = usize::from(inner.width);
+    let out = rows.map(|(number, (word, kind))| {
+        let kind = kind.word();
+        let room = cells.saturating_sub(kind.len() + 1);
+        let cut = crate::text::cut(word, room);
+        let pad = room.saturating_sub(cut.width());
+        let role = if number == list.at { Role::Selected } else { Role::Text };
+        line(theme, role, format!("{cut}{} {kind}", " ".repeat(pad)))
+    });
+    lines(frame, inner, out.collect());
 }
 
 fn cells(c: char) -> usize {

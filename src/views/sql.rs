@@ -15,7 +15,7 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
         let inner = panel(frame, theme, area, "SQL", true);
         let why = match &model.policy.outcome {
             None => "nothing was compiled yet: open a policy (rowdeck FILE.authz)",
-            Some(_) => "the policy has mistakes, so it becomes nothing yet; screen 1 shows them",
+            Some(_) => "the policy has mistakes, so it becomes nothing yet; screen 2 shows them",
         };
         return lines(frame, inner, vec![line(theme, Role::Dim, why)]);
     };

@@ -14,16 +14,16 @@ use tokio_postgres::Client;
 
 use crate::server::Database;
 
-const POLICY: &str = include_str!("../../examples/docs/docs.authz");
+pub const POLICY: &str = include_str!("../../examples/docs/docs.authz");
 
 /// A compiled policy and what it becomes.
-struct Docs {
+pub struct Docs {
     compiled: Compiled,
     emitted: Emitted,
 }
 
 impl Docs {
-    fn new(text: &str) -> Docs {
+    pub fn new(text: &str) -> Docs {
         let compiled = compile("docs.authz", text);
         let emitted = emit(compiled.model.as_ref().expect("it compiles")).unwrap();
         Docs { compiled, emitted }
@@ -34,7 +34,7 @@ impl Docs {
         Policy { name: "docs.authz", sources: &self.compiled.sources, model, emitted: &self.emitted }
     }
 
-    async fn apply(&self, session: &Session) -> Result<ApplyReport, DbError> {
+    pub async fn apply(&self, session: &Session) -> Result<ApplyReport, DbError> {
         let options = ApplyOptions::default();
         apply(session, &self.policy(), &options, &Reporter::silent(), &Stop::never()).await
     }
@@ -45,7 +45,7 @@ impl Docs {
 }
 
 /// The example's tables with its data, owned by a role of their own.
-async fn ground(size: Size) -> (Client, Session) {
+pub async fn ground(size: Size) -> (Client, Session) {
     let database = Database::create().await;
     let admin = database.connect().await;
     let owner = format!("owner_{}", database.name);

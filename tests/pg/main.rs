@@ -16,6 +16,7 @@ mod conditions;
 mod docs;
 mod keys;
 mod measure;
+mod operator;
 mod pairs;
 mod plain;
 mod races;

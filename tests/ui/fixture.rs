@@ -10,10 +10,14 @@ use rowdeck::app::effect::Effect;
 use rowdeck::app::keymap::keys_strict;
 use rowdeck::app::message::{BenchNews, Message};
 use rowdeck::app::model::Model;
+use rowdeck::app::model::activity::{SessionRow, Sessions};
 use rowdeck::app::model::apply::{Plan, PlanStep};
 use rowdeck::app::model::inspect::{Holder, Holders, ObjectRef, ObjectView, PersonRow, PersonView, Told, WhyView};
 use rowdeck::app::model::link::{Facts, InForce, LockTable};
+use rowdeck::app::model::overview::{Attention, Counters, InNumbers, Read, Wait, Weight};
 use rowdeck::app::model::policy::{DiskStamp, Finding, Outcome};
+use rowdeck::app::model::targets::TargetRow;
+use rowdeck::app::model::try_it::{Apart, Tried};
 use rowdeck::app::theme::Theme;
 use rowdeck::app::update;
 use rowdeck::bench::histogram::Summary;
@@ -21,6 +25,7 @@ use rowdeck::bench::live::{BigMove, Class, ErrorCount, Kind, Operation, Phase, S
 use rowdeck::compiler::diagnostic::Severity;
 use rowdeck::compiler::ident::{Ident, QualName};
 use rowdeck::compiler::objects::{Emitted, GovernedTable, Lock, LockMode, Object, ObjectKind, Phase as Step};
+use rowdeck::db::overview::Index;
 use rowdeck::db::progress::{ApplyReport, Progress, VerifyBatch, Wrong};
 
 pub const POLICY: &str = "-- a small policy\napp role app_user\n\ntype user = app.users where {active}\n\n\
@@ -368,4 +373,102 @@ pub fn measured() -> Message {
 
 pub fn clock(seconds: u64) -> Message {
     Message::Clock(Duration::from_secs(seconds))
+}
+
+fn reading(at: f64, rows_written: i64) -> Message {
+    let attention = |weight, words: &str, help: &str| Attention { weight, words: words.into(), help: help.into() };
+    let read = Read {
+        governed: 2,
+        rows: 420_000,
+        index: Index { bytes: 4_100_000, objects: 54_593, clusters: 3_937 },
+        waits: vec![Wait {
+            pid: 4711,
+            seconds: 3.2,
+            waits_for: "app.folders (ShareRowExclusiveLock)".into(),
+            holders: vec!["4602 (ann, idle in transaction 240 s)".into()],
+        }],
+        attention: vec![
+            attention(Weight::Wrong, "partition app.readings_2031_02 is open", "revoke the app role's rights on it"),
+            attention(Weight::Look, "pid 4602 is idle in a transaction for 00:06:12", "it keeps its locks"),
+        ],
+        counters: Counters {
+            rows_written,
+            index_written: rows_written * 3,
+            committed: rows_written,
+            rolled_back: rows_written / 10,
+            at,
+        },
+        sees_others: true,
+    };
+    let numbers = InNumbers { types: 7, permissions: 24, tables: 2, most_views: Some(("app.files".into(), 9)) };
+    Message::Overview(Ok((Box::new(read), Some(numbers))))
+}
+
+pub fn overview() -> Message {
+    reading(100.0, 1_000)
+}
+
+/// A minute of readings.
+pub fn overviews() -> impl Iterator<Item = Message> {
+    (0..30).map(|n| reading(100.0 + 2.0 * f64::from(n), 1_000 + i64::from(n * n)))
+}
+
+pub fn sessions() -> Message {
+    let row = |pid: i32, role: &str, state: &str, query: &str| SessionRow {
+        pid,
+        started: 1.5,
+        role: role.into(),
+        application: "psql".into(),
+        client: "10.0.0.7".into(),
+        state: state.into(),
+        transaction: Some(372.0),
+        since: Some(240.0),
+        query: query.into(),
+        ..SessionRow::default()
+    };
+    let waiting = SessionRow {
+        blocked_by: vec![4602],
+        waits_for: Some("app.folders (ShareRowExclusiveLock)".into()),
+        since: Some(3.2),
+        ..row(4711, "app_user", "active", "UPDATE app.folders SET parent_id = 3\n WHERE id = 7")
+    };
+    let hidden = SessionRow { hidden: true, since: None, ..row(4800, "postgres", "", "") };
+    let rows = vec![waiting, row(4602, "ann", "idle in transaction", "LOCK TABLE app.folders"), hidden];
+    Message::Sessions(Ok(Box::new(Sessions { rows, cut: false, locks: None })))
+}
+
+pub fn tried(asked: u64) -> Message {
+    let cell = |text: &str| Some(text.to_owned());
+    let tried = Tried {
+        columns: vec!["id".into(), "name".into(), "body".into()],
+        rows: vec![
+            vec![cell("88"), cell("Q3 plan"), None],
+            vec![cell("91"), cell("日本 \u{202e}x"), cell("a\nlong one")],
+        ],
+        touched: 2,
+        seconds: 0.012,
+        ..Tried::default()
+    };
+    Message::Tried { asked, result: Ok(Box::new(tried)) }
+}
+
+pub fn not_allowed(asked: u64) -> Message {
+    let rules = vec!["\"update : edit\" of rules app.files".to_owned()];
+    let apart = Some(Apart::NotAllowed { rows: vec!["88".into()], rules });
+    Message::Tried { asked, result: Ok(Box::new(Tried { apart, seconds: 0.004, ..Tried::default() })) }
+}
+
+pub fn targets() -> Vec<TargetRow> {
+    let row = |name: &str, place: Result<&str, &str>, production: bool| TargetRow {
+        name: name.into(),
+        place: place.map(str::to_owned).map_err(str::to_owned),
+        production,
+        read_only: production,
+        tls: "TLS, chain and host verified".into(),
+    };
+    vec![
+        row("laptop", Err("target \"laptop\" takes its URL from DOCS_URL, which is not set"), false),
+        row("prod-eu", Ok("app_owner@db1:5432/app"), true),
+        row("staging", Ok("app_owner@db7:5432/app"), false),
+    ]
 }

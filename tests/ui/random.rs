@@ -34,6 +34,11 @@ fn key() -> impl Strategy<Value = Message> {
         "ctrl-c",
         "F1",
         "F2",
+        "F3",
+        "F4",
+        "ctrl-g",
+        "ctrl-o",
+        "y",
         "F5",
         "F7",
         "F8",
@@ -43,6 +48,12 @@ fn key() -> impl Strategy<Value = Message> {
         "4",
         "5",
         "6",
+        "7",
+        "8",
+        "9",
+        "0",
+        "c",
+        "ctrl-j",
         "?",
         "n",
         "r",
@@ -81,8 +92,13 @@ fn message() -> impl Strategy<Value = Message> {
         1 => Just(Message::Applied(Err("refused".into()))),
         1 => prop::bool::ANY.prop_map(|more| checked(more.then_some("c"), vec![wrong(), wrong()])),
         1 => Just(Message::VerifyTotal(9_999_999)),
+        1 => Just(Message::Tables(vec![rowdeck::policy_text::Table { name: "app.x".into(), columns: vec!["id".into()] }])),
         1 => (1_u64..5, told).prop_map(|(asked, told)| Message::Told { asked, told: Box::new(told) }),
         1 => Just(measured()),
+        1 => Just(overview()),
+        1 => Just(sessions()),
+        1 => (1_u64..5).prop_map(tried),
+        1 => Just(Message::Sessions(Err("gone".into()))),
         1 => Just(Message::Bench(BenchNews::Ended(Ok(())))),
         1 => (0_u64..99_999).prop_map(clock),
         1 => (0_u64..40).prop_map(|revision| {
@@ -127,7 +143,29 @@ fn every_screen_draws_at_every_small_size() {
     let mut console = Console::connected(80, 24);
     console.compiled(vec![mistake(), lint()], Some(emitted()));
     console.send(measured());
-    for keys in ["1", "1i", "2", "3", "4", "5", "6", "?", "<esc>2/", "<esc>1<ctrl-p>", "<esc>6s"] {
+    console.send(overview());
+    console.send(sessions());
+    console.keys("7u31<enter>iselect 1<enter>");
+    console.send(tried(1));
+    for keys in [
+        "1",
+        "2",
+        "2i",
+        "<esc>3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "7u",
+        "<esc>7i",
+        "<esc>8",
+        "9",
+        "0",
+        "?",
+        "<esc>3/",
+        "<esc>2<ctrl-p>",
+        "<esc>8s",
+    ] {
         console.keys(keys);
         for height in 1..=26 {
             for width in [1, 2, 3, 7, 20, 43, 44, 45, 60, 69, 70, 76, 99, 100, 130] {

@@ -50,12 +50,16 @@ fn the_command_table_is_sound() {
         }
     }
     let dangerous: Vec<&str> = TABLE.iter().filter(|row| row.dangerous).map(|row| row.name).collect();
-    assert_eq!(dangerous, ["session.allow-changes", "apply.run", "verify.repair", "bench.start"]);
+    assert_eq!(
+        dangerous,
+        ["session.allow-changes", "apply.run", "verify.repair", "bench.start", "activity.cancel", "activity.end"]
+    );
 }
 
 #[test]
 fn a_screens_own_keys_hide_no_key_that_works_on_every_screen() {
-    for place in [Place::Policy, Place::Sql, Place::Apply, Place::Verify, Place::Inspect, Place::Bench] {
+    let own = |place: &&Place| Screen::ALL.iter().any(|screen| screen.place() == **place);
+    for place in PLACES.iter().filter(own).copied() {
         for row in TABLE.iter().filter(|row| matches!(row.place, Place::Screens | Place::Anywhere)) {
             for key in row.keys {
                 let hidden = lookup(Key::parse(key).unwrap(), &[place]);
@@ -111,7 +115,7 @@ fn production_refuses_the_benchmark_and_the_tests_before_it_asks_anything() {
     let mut console = Console::connected(80, 24);
     console.compiled(Vec::new(), Some(emitted()));
     console.model.production = true;
-    for (keys, what) in [("6s", "the benchmark writes"), ("1t", "tests write")] {
+    for (keys, what) in [("8s", "the benchmark writes"), ("2t", "tests write")] {
         console.effects.clear();
         console.keys(keys);
         assert!(console.effects.is_empty() && console.model.overlay.is_none(), "{keys}");
@@ -140,7 +144,7 @@ fn a_plan_that_cannot_be_applied_does_not_offer_it() {
 fn a_changed_text_is_never_applied_with_an_old_plan() {
     let mut console = Console::connected(80, 24);
     planned(&mut console);
-    console.keys("1ix<esc>3");
+    console.keys("2ix<esc>4");
     console.effects.clear();
     console.keys("a");
     assert!(console.model.overlay.is_none());
@@ -202,7 +206,7 @@ fn a_success_takes_away_the_old_failure_of_its_kind_and_no_other() {
     let good = planned(&mut console);
     console.send(good);
     assert_eq!(console.model.notice, None);
-    console.keys("4n");
+    console.keys("5n");
     console.send(Message::Verified(Err("the connection was lost".into())));
     let good = planned(&mut console);
     console.send(good);
@@ -215,7 +219,7 @@ fn a_success_takes_away_the_old_failure_of_its_kind_and_no_other() {
 #[test]
 fn a_load_that_is_too_much_says_so_in_words() {
     let mut console = Console::connected(80, 24);
-    console.keys("6");
+    console.keys("8");
     for (reads, writes, words) in
         [(1_600, 0, None), (1_700, 0, Some("lower it with -")), (0, 1_700, Some("lower it with <"))]
     {
@@ -233,7 +237,7 @@ fn a_paste_presses_no_key() {
     let paste = || Message::Paste("q\ny\nDROP TABLE users;\n\u{1b}[31m".into());
     let mut console = Console::connected(80, 24);
     console.compiled(Vec::new(), Some(emitted()));
-    for screen in ["1", "2", "3", "4", "5", "6", "?"] {
+    for screen in ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "?"] {
         console.keys(screen);
         console.effects.clear();
         console.send(paste());
@@ -244,7 +248,7 @@ fn a_paste_presses_no_key() {
     console.keys("a<tab>");
     console.send(paste());
     assert!(matches!(console.model.overlay, Some(Overlay::Dialog(_))) && !applies(&console));
-    console.keys("<esc>1");
+    console.keys("<esc>2");
     let before = console.model.policy.text();
     console.keys("i");
     console.send(paste());
@@ -259,11 +263,11 @@ fn in_the_editor_letters_are_text_and_screens_stay_in_reach() {
     console.keys("iq123");
     assert_eq!(console.model.screen, Screen::Policy);
     assert!(console.model.policy.text().starts_with("q123"));
-    console.keys("<esc>4");
+    console.keys("<esc>5");
     assert_eq!(console.model.screen, Screen::Verify);
-    console.keys("1i<f8>");
+    console.keys("2i<f8>");
     assert_eq!(console.model.screen, Screen::Sql);
-    console.keys("1i<ctrl-p>bench<enter>");
+    console.keys("2i<ctrl-p>bench<enter>");
     assert_eq!(console.model.screen, Screen::Bench);
     console.keys("<ctrl-p>verify<enter>");
     assert_eq!(console.model.screen, Screen::Verify);
@@ -309,7 +313,7 @@ fn leaving_asks_when_something_would_be_lost() {
     let Some(Effect::Save { revision, .. }) = console.effects.last().cloned() else { panic!("{:?}", console.effects) };
     console.send(Message::Saved { revision, result: Err(SaveProblem::Other("disk full".into())) });
     assert!(!console.model.done, "what could not be saved is not thrown away");
-    console.keys("4r1q");
+    console.keys("5r2q");
     assert!(console.screen().contains("verify runs"), "{}", console.screen());
     console.keys("<tab><tab><enter>");
     assert!(console.model.done);
@@ -332,7 +336,7 @@ fn a_file_changed_on_disk_is_not_overwritten_unasked() {
 #[test]
 fn verify_steps_pauses_stops_and_resumes() {
     let mut console = Console::connected(80, 24);
-    console.keys("4n");
+    console.keys("5n");
     console.send(checked(Some("c1"), Vec::new()));
     assert_eq!(console.model.verify.mode, Mode::Paused);
     console.keys("r");
@@ -362,7 +366,7 @@ fn verify_steps_pauses_stops_and_resumes() {
 #[test]
 fn an_answer_to_an_older_question_is_dropped() {
     let mut console = Console::connected(80, 24);
-    console.keys("5/file 87<enter>/file 88<enter>");
+    console.keys("6/file 87<enter>/file 88<enter>");
     console.send(Message::Told { asked: 1, told: Box::new(person_31()) });
     assert!(!console.screen().contains("user 31"));
     console.send(Message::Told { asked: 2, told: Box::new(file_88()) });
@@ -387,7 +391,7 @@ fn nothing_from_the_server_steers_the_terminal() {
     facts.role = evil.into();
     console.send(Message::LinkUp(Box::new(facts)));
     console.send(Message::Applied(Err(evil.into())));
-    console.keys("3");
+    console.keys("4");
     let shown = console.screen();
     assert!(shown.contains("<1b>") && shown.contains("<202e>"), "{shown}");
     assert!(shown.chars().all(|c| c == '\n' || !(c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c))), "{shown}");
@@ -411,7 +415,7 @@ fn without_utf8_everything_is_ascii() {
     let mut console = Console::connected(80, 24);
     console.compiled(vec![mistake()], Some(emitted()));
     console.theme.ascii = true;
-    for screen in "123456?".chars() {
+    for screen in "1234567890?".chars() {
         console.keys(&screen.to_string());
         assert!(console.screen().is_ascii(), "{}", console.screen());
     }

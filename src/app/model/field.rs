@@ -11,19 +11,22 @@ pub struct Field {
     pub text: String,
     /// Characters before the cursor.
     pub cursor: usize,
+    /// It may hold line ends.
+    pub lines: bool,
 }
 
 impl Field {
     /// A field that holds `text`, the cursor behind it.
     pub fn with(text: impl Into<String>) -> Self {
         let text = text.into();
-        Field { cursor: text.chars().count(), text }
+        Field { cursor: text.chars().count(), text, lines: false }
     }
 
     /// Takes a key; false when it means nothing here.
     pub fn key(&mut self, key: Key) -> bool {
         match key.code {
-            KeyCode::Char('u') if key.ctrl => *self = Field::default(),
+            KeyCode::Char('u') if key.ctrl => *self = Field { lines: self.lines, ..Field::default() },
+            KeyCode::Char('j') if key.ctrl && self.lines => self.insert("\n"),
             KeyCode::Char(_) => match key.typed() {
                 Some(c) => self.insert(&c.to_string()),
                 None => return false,
@@ -42,9 +45,12 @@ impl Field {
         true
     }
 
-    /// Puts text in at the cursor. Line ends and control characters become spaces, so nothing pasted acts as a key.
+    /// Puts text in at the cursor. Control characters become spaces, and so do line ends where there is one line only,
+    /// so nothing pasted acts as a key.
     pub fn insert(&mut self, text: &str) {
-        let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let kept = |c: char| !c.is_control() || (self.lines && c == '\n');
+        let clean: String = text.chars().map(|c| if kept(c) { c } else { ' ' }).collect();
         let at = self.byte(self.cursor);
         self.text.insert_str(at, &clean);
         self.cursor += clean.chars().count();

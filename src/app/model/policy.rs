@@ -8,6 +8,7 @@ use tui_textarea::TextArea;
 use super::field::Field;
 use crate::compiler::diagnostic::Severity;
 use crate::compiler::objects::Emitted;
+use crate::policy_text::{Kind, Table};
 
 /// One finding, placed in the text (lines and columns from 0, columns in characters).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,14 +131,64 @@ pub struct Policy {
     pub outline: Vec<OutlineLine>,
     /// What is being looked for, while it is being typed.
     pub search: Option<Field>,
+    /// What the line being typed is for.
+    pub search_for: SearchFor,
     /// What was looked for last.
     pub searched: String,
+    /// What replaces it, while that is asked one by one.
+    pub replacing: Option<Replacing>,
+    /// Words that fit where the cursor is, while they are listed.
+    pub completion: Option<Completion>,
+    /// Places to go back to.
+    pub jumps: Vec<(usize, usize)>,
+    /// Tables of the database, for completion.
+    pub tables: Vec<Table>,
+    /// The text as it is on disk, to know it again.
+    pub saved_text: Option<String>,
+    /// The text that is being written, and its revision.
+    pub saving: Option<(u64, String)>,
     /// Leave as soon as the text is saved.
     pub quit_when_saved: bool,
     /// A text found in the recovery file, until it is taken or dropped.
     pub recovered: Option<String>,
     /// The results of the policy's tests.
     pub tests: Option<TestRun>,
+}
+
+/// What a typed line on the Policy screen is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SearchFor {
+    /// To find it.
+    #[default]
+    Find,
+    /// To find what is to be replaced.
+    Replace,
+    /// To replace it with.
+    With,
+}
+
+/// Replacing, one by one: the cursor is on the one that is asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replacing {
+    /// What is put in.
+    pub with: String,
+    /// How many were replaced.
+    pub count: usize,
+    /// Where the first was, so that a round through the text ends.
+    pub began: (usize, usize),
+    /// The end of the text was passed.
+    pub wrapped: bool,
+}
+
+/// Words that fit where the cursor is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Completion {
+    /// Them, and what they are.
+    pub words: Vec<(String, Kind)>,
+    /// The marked one.
+    pub at: usize,
+    /// The column where the word begins that they complete.
+    pub start: usize,
 }
 
 /// Identifies a file's content cheaply.
@@ -173,7 +224,14 @@ impl Default for Policy {
             top: 0,
             outline: Vec::new(),
             search: None,
+            search_for: SearchFor::Find,
             searched: String::new(),
+            replacing: None,
+            completion: None,
+            jumps: Vec::new(),
+            tables: Vec::new(),
+            saved_text: None,
+            saving: None,
             quit_when_saved: false,
             recovered: None,
             tests: None,
@@ -183,7 +241,7 @@ impl Default for Policy {
 
 fn new_area(lines: &[&str]) -> TextArea<'static> {
     let mut area = TextArea::new(lines.iter().map(|line| (*line).to_owned()).collect());
-    area.set_max_histories(100_000);
+    area.set_max_histories(usize::MAX);
     area.set_tab_length(2);
     area
 }

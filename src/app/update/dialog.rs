@@ -1,8 +1,9 @@
 //! Questions: Cancel is marked at the start, and on production a dangerous answer wants the database's name typed.
 
-use super::{bench, jobs, policy};
+use super::{activity, bench, jobs, policy, try_it};
 use crate::app::command::Command;
 use crate::app::effect::Effect;
+use crate::app::model::activity::End;
 use crate::app::model::field::Field;
 use crate::app::model::{Answer, Dialog, Level, Model, Overlay};
 
@@ -75,5 +76,8 @@ fn accept(model: &mut Model) -> Vec<Effect> {
             vec![Effect::DropFound]
         }
         Answer::Overwrite => policy::save(model, true),
+        Answer::Try => try_it::start(model),
+        Answer::CancelSession => activity::end(model, End::Cancel),
+        Answer::EndSession => activity::end(model, End::Terminate),
     }
 }

@@ -9,12 +9,16 @@ use crate::app::model::{Answer, HelpState, Job, Level, Model, Overlay, Palette, 
 /// Runs a command that applies on every screen, in a list or in a line of text.
 pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
     match command {
+        Command::GoOverview => go(model, Screen::Overview),
         Command::GoPolicy => go(model, Screen::Policy),
         Command::GoSql => go(model, Screen::Sql),
         Command::GoApply => go(model, Screen::Apply),
         Command::GoVerify => go(model, Screen::Verify),
         Command::GoInspect => go(model, Screen::Inspect),
+        Command::GoTry => go(model, Screen::Try),
         Command::GoBench => go(model, Screen::Bench),
+        Command::GoActivity => go(model, Screen::Activity),
+        Command::GoTargets => go(model, Screen::Targets),
         Command::NextScreen | Command::NextScreen2 => beside(model, 1),
         Command::PreviousScreen | Command::PreviousScreen2 => beside(model, Screen::ALL.len() - 1),
         Command::Help => help(model, None),
@@ -48,10 +52,12 @@ pub fn go(model: &mut Model, screen: Screen) {
     if model.screen != Screen::Help {
         model.previous = model.screen;
     }
+    (model.policy.replacing, model.policy.completion) = (None, None);
     model.policy.editing = false;
     model.policy.search = None;
     model.sql.search = None;
     model.inspect.field = None;
+    model.try_it.field = None;
     model.screen = screen;
 }
 
@@ -64,8 +70,9 @@ fn beside(model: &mut Model, steps: usize) {
 
 /// Opens the help screen, at a page about a code when one is given.
 pub fn help(model: &mut Model, page: Option<(String, String)>) {
+    let editing = if model.screen == Screen::Help { model.help.editing } else { model.policy.editing };
     go(model, Screen::Help);
-    model.help = HelpState { page, top: 0 };
+    model.help = HelpState { page, top: 0, editing };
 }
 
 fn explain_here(model: &mut Model) {
@@ -86,10 +93,11 @@ fn explain_here(model: &mut Model) {
 
 fn back(model: &mut Model) {
     match model.screen {
-        Screen::Help if model.help.page.is_some() => model.help = HelpState::default(),
+        Screen::Help if model.help.page.is_some() && !model.help.editing => model.help = HelpState::default(),
         Screen::Help => {
-            let previous = model.previous;
+            let (previous, editing) = (model.previous, model.help.editing);
             go(model, previous);
+            model.policy.editing = editing && previous == Screen::Policy;
         }
         Screen::Sql => model.sql.filter.clear(),
         Screen::Inspect => model.inspect.why = None,
@@ -154,13 +162,14 @@ pub fn leave(model: &mut Model) -> Vec<Effect> {
 
 fn field_accept(model: &mut Model) -> Vec<Effect> {
     match model.screen {
-        Screen::Policy => policy::find_accepted(model),
+        Screen::Policy => return super::edit::field_accepted(model),
         Screen::Sql => {
             if let Some(field) = model.sql.search.take() {
                 model.sql.filter = field.text;
             }
         }
         Screen::Inspect => return inspect::field_accepted(model),
+        Screen::Try => return super::try_it::field_accepted(model),
         _ => {}
     }
     Vec::new()
@@ -172,6 +181,7 @@ fn field_cancel(model: &mut Model) {
         model.sql.filter.clear();
     }
     model.inspect.field = None;
+    super::try_it::field_cancelled(model);
 }
 
 /// A character was typed into a line of text: what it filters starts at its first line again.
@@ -211,6 +221,16 @@ fn move_by(model: &mut Model, command: Command) {
         }
         Screen::Inspect => model.inspect.at = moved(command, model.inspect.at, model.inspect.len(), page),
         Screen::Help => model.help.top = moved(command, model.help.top, 300, page),
+        Screen::Overview => {
+            let len = crate::app::model::overview::items(model).len();
+            model.overview.at = moved(command, model.overview.at, len, page);
+        }
+        Screen::Try => {
+            let len = model.try_it.result.as_ref().map_or(0, |tried| tried.rows.len());
+            model.try_it.at = moved(command, model.try_it.at, len, page);
+        }
+        Screen::Activity => super::activity::move_by(model, command, page),
+        Screen::Targets => model.targets.at = moved(command, model.targets.at, model.targets.rows.len(), page),
         Screen::Bench => {}
     }
 }

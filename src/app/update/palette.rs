@@ -82,12 +82,16 @@ fn set_at(model: &mut Model, at: usize) {
 /// A command of another screen is run there, so that its effect is seen.
 fn go_where_it_applies(model: &mut Model, command: Command) {
     let screen = match command.row().place {
+        Place::Overview => Screen::Overview,
         Place::Policy | Place::Editor => Screen::Policy,
         Place::Sql => Screen::Sql,
         Place::Apply => Screen::Apply,
         Place::Verify => Screen::Verify,
         Place::Inspect => Screen::Inspect,
+        Place::Try => Screen::Try,
         Place::Bench => Screen::Bench,
+        Place::Activity => Screen::Activity,
+        Place::Targets => Screen::Targets,
         _ => return,
     };
     super::navigate::go(model, screen);

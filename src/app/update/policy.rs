@@ -7,12 +7,9 @@ use tui_textarea::{CursorMove, TextArea};
 use super::dialog;
 use crate::app::command::Command;
 use crate::app::effect::Effect;
-use crate::app::keymap::Key;
 use crate::app::message::SaveProblem;
-use crate::app::model::field::Field;
-use crate::app::model::policy::{DiskStamp, Outcome, outline, text_cells};
+use crate::app::model::policy::{DiskStamp, Outcome, SearchFor, outline, text_cells};
 use crate::app::model::{Answer, Level, Model};
-use ratatui::crossterm::event::KeyCode;
 
 /// Runs a command of the Policy screen or of its editor.
 pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
@@ -21,11 +18,15 @@ pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Edit => model.policy.editing = true,
         Command::LeaveEditor => model.policy.editing = false,
         Command::Save | Command::SaveScreen => return save(model, false),
+        Command::Find | Command::FindHere => super::edit::open(model, SearchFor::Find),
+        Command::FindNext | Command::Replace | Command::Complete | Command::Definition | Command::DefinitionHere => {
+            return super::edit::run(model, command);
+        }
+        Command::Return | Command::ReturnHere => return super::edit::run(model, command),
         Command::Undo => return edit(model, TextArea::undo),
         Command::Redo => return edit(model, TextArea::redo),
         Command::Cut => return edit(model, TextArea::cut),
         Command::Yank => return edit(model, TextArea::paste),
-        Command::Find => model.policy.search = Some(Field::with(model.policy.searched.clone())),
         Command::NextMistake | Command::NextMistake2 => next_mistake(model),
         Command::PageUpEditor => move_cursor(model, Command::PageUp, page),
         Command::PageDownEditor => move_cursor(model, Command::PageDown, page),
@@ -36,26 +37,10 @@ pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
 }
 
 /// Changes the text by `change`, which says whether it did.
-fn edit(model: &mut Model, change: impl FnOnce(&mut TextArea<'static>) -> bool) -> Vec<Effect> {
+pub fn edit(model: &mut Model, change: impl FnOnce(&mut TextArea<'static>) -> bool) -> Vec<Effect> {
     let changed = change(&mut model.policy.area);
     follow_cursor(model);
     if changed { text_changed(model) } else { Vec::new() }
-}
-
-/// A key typed into the text.
-pub fn type_key(model: &mut Model, key: Key) -> Vec<Effect> {
-    if key.code == KeyCode::Enter && !key.ctrl {
-        // The next line starts where this one does.
-        let (line, column) = model.policy.cursor();
-        let before = model.policy.area.lines().get(line).map(String::as_str).unwrap_or_default();
-        let indent: String = before.chars().take(column).take_while(|c| *c == ' ').collect();
-        return edit(model, |area| {
-            area.insert_newline();
-            area.insert_str(indent);
-            true
-        });
-    }
-    edit(model, |area| area.input(key.to_event()))
 }
 
 /// Text pasted into the text: its characters, never keys.
@@ -73,7 +58,15 @@ fn text_changed(model: &mut Model) -> Vec<Effect> {
     model.policy.revision += 1;
     model.policy.outline = outline(model.policy.area.lines());
     let text = model.policy.text();
-    vec![compile_effect(model, text.clone()), Effect::Keep { text }]
+    let mut effects = vec![compile_effect(model, text.clone())];
+    if model.policy.saved_text.as_ref() == Some(&text) {
+        // Undone to what is on disk: nothing is unsaved any more.
+        model.policy.saved = model.policy.revision;
+        effects.push(Effect::DropKept);
+    } else {
+        effects.push(Effect::Keep { text });
+    }
+    effects
 }
 
 fn compile_effect(model: &Model, text: String) -> Effect {
@@ -121,7 +114,7 @@ fn jump(area: &mut TextArea<'static>, from: usize, line: usize, column: usize) {
     }
 }
 
-fn go_to(model: &mut Model, line: usize, column: usize) {
+pub fn go_to(model: &mut Model, line: usize, column: usize) {
     let from = model.policy.cursor().0;
     jump(&mut model.policy.area, from, line, column);
     follow_cursor(model);
@@ -139,30 +132,6 @@ fn next_mistake(model: &mut Model) {
     }
 }
 
-/// The line typed to find was accepted: go to the next place that holds it.
-pub fn find_accepted(model: &mut Model) {
-    let Some(field) = model.policy.search.take() else { return };
-    model.policy.editing = true;
-    model.policy.searched = field.text.clone();
-    let wanted = field.text.to_lowercase();
-    if wanted.is_empty() {
-        return;
-    }
-    let (line, column) = model.policy.cursor();
-    let lines = model.policy.area.lines();
-    let found = (0..=lines.len()).find_map(|step| {
-        let number = (line + step) % lines.len().max(1);
-        let text = lines.get(number)?.to_lowercase();
-        let from = if step == 0 { text.char_indices().nth(column + 1).map_or(text.len(), |(at, _)| at) } else { 0 };
-        let at = text.get(from..)?.find(&wanted)? + from;
-        Some((number, text.get(..at)?.chars().count()))
-    });
-    match found {
-        Some((line, column)) => go_to(model, line, column),
-        None => model.say(Level::Warn, format!("{} is not in this text", field.text)),
-    }
-}
-
 /// Saves the text; `overwrite` also when the file changed on disk.
 pub fn save(model: &mut Model, overwrite: bool) -> Vec<Effect> {
     let Some(path) = model.policy.path.clone() else {
@@ -170,7 +139,9 @@ pub fn save(model: &mut Model, overwrite: bool) -> Vec<Effect> {
         return Vec::new();
     };
     let expect = if overwrite { None } else { model.policy.on_disk };
-    vec![Effect::Save { path, text: model.policy.text(), revision: model.policy.revision, expect }]
+    let text = model.policy.text();
+    model.policy.saving = Some((model.policy.revision, text.clone()));
+    vec![Effect::Save { path, text, revision: model.policy.revision, expect }]
 }
 
 /// A file was read.
@@ -183,6 +154,7 @@ pub fn loaded(model: &mut Model, path: PathBuf, result: Result<(String, Option<D
             model.policy.path = Some(path);
             model.policy.set_text(&text);
             model.policy.saved = model.policy.revision;
+            model.policy.saved_text = stamp.map(|_| model.policy.text());
             model.policy.on_disk = stamp;
             if stamp.is_none() {
                 model.say(Level::Info, format!("{} is a new file; ctrl-s writes it", model.policy.name));
@@ -228,6 +200,9 @@ pub fn saved(model: &mut Model, revision: u64, result: Result<DiskStamp, SavePro
     match result {
         Ok(stamp) => {
             model.policy.saved = revision;
+            if let Some((_, text)) = model.policy.saving.take().filter(|(of, _)| *of == revision) {
+                model.policy.saved_text = Some(text);
+            }
             model.policy.on_disk = Some(stamp);
             model.say(Level::Ok, format!("{} is saved", model.policy.name));
             if leaving && !model.policy.unsaved() {

@@ -97,6 +97,19 @@ pub fn style(theme: &Theme, role: Role) -> Style {
     theme.style(role)
 }
 
+/// `812 B`, `4.1 MB`: a size with its unit, in thousands.
+pub fn bytes(size: u64) -> String {
+    let mut value = size as f64;
+    let mut unit = "B";
+    for next in ["kB", "MB", "GB", "TB"] {
+        if value < 1000.0 {
+            break;
+        }
+        (value, unit) = (value / 1000.0, next);
+    }
+    if unit == "B" { format!("{size} B") } else { format!("{value:.1} {unit}") }
+}
+
 /// `0.4 s`, `12 s`, `3:07`, `2 h 05`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;

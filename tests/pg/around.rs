@@ -43,7 +43,7 @@ async fn each_way_around_is_found_and_closed() {
     let wider = format!("wider_{}", ground.database.name);
     ground
         .admin
-        .batch_execute(&format!("CREATE ROLE {wider}; GRANT OWNER TO {wider}".replace("OWNER", &ground.owner).as_str()))
+        .batch_execute(&format!("CREATE ROLE {wider}; GRANT {} TO {wider}", ground.owner))
         .await
         .unwrap();
     let cases: Vec<(&str, String, &str, String)> = vec![

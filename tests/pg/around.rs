@@ -41,11 +41,7 @@ async fn each_way_around_is_found_and_closed() {
     let serious: Vec<_> = report.findings.iter().filter(|f| f.is_serious()).collect();
     assert_eq!(serious, Vec::<&Finding>::new());
     let wider = format!("wider_{}", ground.database.name);
-    ground
-        .admin
-        .batch_execute(&format!("CREATE ROLE {wider}; GRANT {} TO {wider}", ground.owner))
-        .await
-        .unwrap();
+    ground.admin.batch_execute(&format!("CREATE ROLE {wider}; GRANT {} TO {wider}", ground.owner)).await.unwrap();
     let cases: Vec<(&str, String, &str, String)> = vec![
         ("AZ820", "ALTER ROLE APP BYPASSRLS".into(), "APP", "has BYPASSRLS".into()),
         ("AZ820", "ALTER ROLE APP SUPERUSER".into(), "APP", "superuser".into()),

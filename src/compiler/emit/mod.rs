@@ -11,14 +11,16 @@ mod context;
 mod describe;
 pub mod graph;
 mod in_row;
+mod invariants;
 mod key;
-mod later;
 pub mod logic;
 mod masks;
 mod names;
 mod nodes;
 mod permissions;
+mod principals;
 mod relations;
+mod role_api;
 mod rules;
 mod share_api;
 mod shares;
@@ -67,6 +69,7 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
         ("schemas", include_str!("../../../sql/10_schemas.sql")),
         ("session", include_str!("../../../sql/20_session.sql")),
         ("refusals", include_str!("../../../sql/30_refusals.sql")),
+        ("sharing", include_str!("../../../sql/40_sharing.sql")),
         ("what is enforced", include_str!("../../../sql/35_enforced.sql")),
         ("ways around the rules", include_str!("../../../sql/40_lint.sql")),
     ]
@@ -95,10 +98,6 @@ pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagno
     let closing = closing_names(model);
     if !closing.is_empty() {
         return Err(closing);
-    }
-    let missing = later::not_yet(model);
-    if !missing.is_empty() {
-        return Err(missing);
     }
     let mut emitted = Vec::new();
     for at in 0..model.graphs.len() {
@@ -164,8 +163,10 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     }
     let shares = policy.shares()?;
     policy.share_api(&shares, &mut made)?;
+    policy.role_api(&mut made)?;
     policy.who_objects(&mut made)?;
     policy.why_objects(&mut made)?;
+    policy.invariant_objects(&mut made)?;
 
     let mut rules = Vec::new();
     let mut tables = Vec::new();
@@ -241,6 +242,9 @@ fn followed(model: &Model) -> Vec<Followed> {
         for rule in &table.rules {
             collect(table.ty, &rule.expr);
         }
+    }
+    for invariant in &model.invariants {
+        collect(invariant.ty, &invariant.expr);
     }
     found
 }

@@ -59,7 +59,7 @@ impl From<String> for Wrong {
 
 /// Compared transactions of a case.
 fn steps() -> usize {
-    std::env::var("ROWDECK_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(8)
+    std::env::var("ROWDECK_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(4)
 }
 
 /// How many objects of each type there are to choose from.

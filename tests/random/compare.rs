@@ -194,16 +194,24 @@ async fn who(client: &Client, model: &Model, world: &World<'_>, callers: &[Calle
         for (ty, permission, kind, name) in permissions(model) {
             for key in world.keys(ty) {
                 let what = format!("{name} {kind} {}", key_text(key));
-                let named = said.get(&what).is_some_and(|found| {
-                    found.iter().any(|(kind, id)| match me {
-                        Some((ty, key)) => {
-                            let own = &model.types[ty.0].name;
-                            kind == "anyone" || kind == "everyone" || (kind == own && *id == key_text(key))
-                        }
-                        None => kind == "anyone",
+                let found = said.get(&what);
+                let listed = |wanted: &str, id: Option<&str>| {
+                    found.is_some_and(|f| {
+                        f.iter().any(|(kind, found)| kind == wanted && id.is_none_or(|id| id == found))
                     })
-                });
+                };
+                let named = match me {
+                    Some((ty, key)) => {
+                        let (own, key) = (&model.types[ty.0].name, key_text(key));
+                        listed("anyone", None) || listed("everyone", None) || listed(own, Some(&key))
+                    }
+                    None => listed("anyone", None) || listed("nobody", None),
+                };
                 let who = caller_name(model, caller);
+                // Where a deny counts, people are listed one by one, and "anyone" is whoever is not signed in.
+                if me.is_some() && listed("anyone", None) {
+                    continue;
+                }
                 differs(&format!("who holds {what}, {who}"), &named, &held.can(ty, permission, key))?;
                 checks += 1;
             }

@@ -148,7 +148,9 @@ fn object(r: &mut Random, types: &mut Vec<Made>, number: usize) -> String {
     if composite {
         made.flags.push("composite");
     }
-    let names = ["share", "edit", "view", "hide", "open"];
+    // Only what is shared may have a permission to share it.
+    let first = if made.people.iter().any(|p| p == "viewer") { "share" } else { "run" };
+    let names = [first, "edit", "view", "hide", "open"];
     let count = 2 + r.below(4);
     for name in names.iter().take(count) {
         let line = permission(r, types, &made, name, types.len());
@@ -240,9 +242,6 @@ fn rules(r: &mut Random, types: &[Made], at: usize) -> String {
         text.push_str(&format!("  {command} : {expr}\n"));
     };
     line("select", r);
-    if r.once_in(5) {
-        line("select", r);
-    }
     line("insert", r);
     if !r.once_in(5) {
         line("update", r);

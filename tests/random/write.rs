@@ -76,6 +76,11 @@ pub fn probes(model: &Model, snapshot: &Snapshot, random: &mut Random) -> Result
             let caller = sampler.random.below(callers(model).len());
             let number = sampler.number(rules.ty);
             let row = sampler.row(table, number);
+            // A row that names itself is a ring, which is refused for that.
+            let own: Vec<&Datum> = table.key.iter().map(|at| &row[*at]).collect();
+            if table.references.iter().any(|r| r.columns.iter().map(|at| &row[*at]).eq(own.iter().copied())) {
+                continue;
+            }
             let exists = row_of(model, &snapshot.facts, rules.ty, number).is_some();
             let named = |at: usize| (table.columns[at].name.as_str().to_owned(), Value::of(&row[at]));
             let what = match sampler.random.below(5) {

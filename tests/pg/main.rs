@@ -19,6 +19,7 @@ mod keys;
 mod measure;
 mod operator;
 mod pairs;
+mod people;
 mod plain;
 mod plans;
 mod races;

@@ -1,7 +1,7 @@
 //! What the database enforces against what the last apply left, object by object, each difference with the statement
 //! that mends it.
 //!
-//! An apply keeps, as its last act, how the server itself writes everything that is enforced (`sql/35_enforced.sql`): the
+//! An apply keeps, as its last act, how the server itself writes everything that is enforced (`sql/70_enforced.sql`): the
 //! comparison is of the server's words with the server's words, so nothing has to be made afresh, and no table of the app
 //! is locked. The words name objects and never OIDs, so that a restored database compares as the first one did.
 

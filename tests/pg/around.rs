@@ -40,13 +40,13 @@ async fn each_way_around_is_found_and_closed() {
     let report = ground.draft().apply(&session).await.unwrap();
     let serious: Vec<_> = report.findings.iter().filter(|f| f.is_serious()).collect();
     assert_eq!(serious, Vec::<&Finding>::new());
-    let wider = format!("wider_{}", ground.database.name);
-    ground.admin.batch_execute(&format!("CREATE ROLE {wider}; GRANT {} TO {wider}", ground.owner)).await.unwrap();
+    let (wider, boss) = (format!("wider_{}", ground.database.name), format!("boss_{}", ground.database.name));
+    let roles = format!("CREATE ROLE {boss} BYPASSRLS; CREATE ROLE {wider}; GRANT {boss} TO {wider}");
+    ground.admin.batch_execute(&roles).await.unwrap();
     let cases: Vec<(&str, String, &str, String)> = vec![
         ("AZ820", "ALTER ROLE APP BYPASSRLS".into(), "APP", "has BYPASSRLS".into()),
         ("AZ820", "ALTER ROLE APP SUPERUSER".into(), "APP", "superuser".into()),
-        ("AZ820", format!("GRANT {wider} TO APP"), "APP", format!("through APP -> {wider} -> OWNER")),
-        ("AZ822", format!("GRANT {wider} TO APP"), "app.folders", format!("through APP -> {wider} -> OWNER")),
+        ("AZ820", format!("GRANT {wider} TO APP"), "APP", format!("through APP -> {wider} -> {boss}")),
         ("AZ822", "ALTER TABLE app.folders OWNER TO APP".into(), "app.folders", "owns it".into()),
         ("AZ821", "ALTER TABLE app.folders DISABLE ROW LEVEL SECURITY".into(), "app.folders", "is off".into()),
         ("AZ821", "ALTER TABLE app.folders FORCE ROW LEVEL SECURITY".into(), "app.folders", "is forced".into()),
@@ -60,7 +60,7 @@ async fn each_way_around_is_found_and_closed() {
         ("AZ827", "CREATE FUNCTION app.two() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'".into(), "app.two()", "its caller's search_path".into()),
         ("AZ827", "CREATE FUNCTION app.three() RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = '' AS 'SELECT 1'".into(), "app.three()", "does not end in pg_temp".into()),
         ("AZ828", "GRANT TRUNCATE, REFERENCES ON app.folders TO APP".into(), "app.folders", "REFERENCES, TRUNCATE".into()),
-        ("AZ828", "GRANT TRIGGER ON app.folder_links TO PUBLIC".into(), "app.folder_links", "PUBLIC may TRIGGER".into()),
+        ("AZ828", "GRANT TRIGGER ON app.folder_links TO PUBLIC".into(), "app.folder_links", "PUBLIC has TRIGGER".into()),
         ("AZ829", "GRANT INSERT ON app.folder_links TO APP".into(), "app.folder_links", "may INSERT".into()),
         ("AZ831", "GRANT INSERT ON app.folders TO APP; ALTER TABLE app.folders ADD CONSTRAINT one_name UNIQUE (id, name)".into(), "app.folders", "is unique".into()),
         ("AZ833", "GRANT SELECT ON authz_int.session_key TO APP".into(), "SELECT on table authz_int.session_key to APP", "behind the policy's back".into()),
@@ -75,8 +75,10 @@ async fn each_way_around_is_found_and_closed() {
             ground.admin.batch_execute(&format!("GRANT INSERT ON app.folders TO {}", ground.app)).await.unwrap();
         }
         planted(&ground, &session, code, plant, object, why).await;
-        // AZ820 and AZ822 are planted by the same membership, and each closes both.
     }
+    let plant = format!("ALTER TABLE app.folders OWNER TO {boss}; GRANT {wider} TO APP");
+    planted(&ground, &session, "AZ822", &plant, "app.folders", &format!("through APP -> {wider} -> {boss}")).await;
+    ground.admin.batch_execute(&format!("ALTER TABLE app.folders OWNER TO {}", ground.owner)).await.unwrap();
     let trigger: String = ground
         .one("SELECT tgname::text FROM pg_trigger WHERE tgname ~ '^authz_' AND tgrelid = 'app.folders'::regclass LIMIT 1")
         .await;
@@ -169,6 +171,7 @@ async fn each_difference_is_found_and_mended() {
         ("CREATE FUNCTION authz.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'".into(), "extra", "function", "authz.mine()"),
         ("CREATE OR REPLACE VIEW authz_gen.folder_view AS SELECT id FROM app.folders WHERE id > 3".into(), "changed", "view", "authz_gen.folder_view"),
         (format!("DROP INDEX {index}"), "missing", "index", ""),
+        ("DROP FUNCTION authz.ctx(text)".into(), "missing", "function", "authz.ctx(text)"),
         ("CREATE TABLE authz_int.mine (id int)".into(), "extra", "table", "authz_int.mine"),
         ("ALTER TABLE authz.settings OWNER TO postgres".into(), "changed", "owner", "table authz.settings"),
     ];

@@ -70,8 +70,8 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
         ("session", include_str!("../../../sql/20_session.sql")),
         ("refusals", include_str!("../../../sql/30_refusals.sql")),
         ("sharing", include_str!("../../../sql/40_sharing.sql")),
-        ("what is enforced", include_str!("../../../sql/35_enforced.sql")),
-        ("ways around the rules", include_str!("../../../sql/40_lint.sql")),
+        ("what is enforced", include_str!("../../../sql/70_enforced.sql")),
+        ("ways around the rules", include_str!("../../../sql/80_lint.sql")),
     ]
 }
 

@@ -234,7 +234,14 @@ AS $$
   ), server AS (SELECT EXISTS (SELECT FROM pairs p WHERE p.kind = 'server') AS other)
   SELECT CASE WHEN p.found IS NULL THEN 'missing' WHEN p.expected IS NULL THEN 'extra' ELSE 'changed' END,
          p.kind, p.object, p.expected, p.found,
-         CASE WHEN p.kind IN ('table', 'type', 'schema', 'sequence', 'server') AND p.expected IS NOT NULL THEN 'rowdeck reapply --force'
+         CASE WHEN p.kind = 'table' AND p.expected IS NOT NULL AND p.found IS NOT NULL AND p.object !~ '^authz_int\.g[0-9a-f]{8}_'
+                THEN 'alter it to be ' || p.expected
+              WHEN p.kind IN ('table', 'type', 'schema', 'sequence', 'server') AND p.expected IS NOT NULL THEN 'rowdeck reapply --force'
+              -- What is made again is PUBLIC's to execute until that is taken back.
+              WHEN p.kind IN ('function', 'view') AND p.found IS NULL
+                THEN p.expected || CASE p.kind WHEN 'function' THEN format('; REVOKE ALL ON ROUTINE %s FROM PUBLIC', p.object) ELSE '' END
+                     || coalesce((SELECT string_agg('; ' || g.definition, '' ORDER BY g.kind, g.object) FROM authz_int.enforced g
+                                  WHERE g.part_of = p.object AND g.kind IN ('grant', 'owner')), '')
               WHEN p.kind = 'child' AND p.expected IS NOT NULL THEN 'rowdeck reapply'
               WHEN p.expected IS NULL THEN p.undo
               WHEN p.found IS NOT NULL AND p.kind IN ('policy', 'trigger', 'index', 'constraint') THEN p.undo || '; ' || p.expected

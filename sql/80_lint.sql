@@ -221,7 +221,7 @@ AS $$
     WHERE c.relkind IN ('r', 'p', 'f') AND n.nspname NOT IN ('authz', 'authz_gen', 'authz_int', 'pg_catalog', 'information_schema')
     GROUP BY 1, 2, 3, 4, 5, 6
   ), tables AS (SELECT DISTINCT t.part, t.oid FROM authz_int.policy_tables() AS t WHERE t.part IN ('governed', 'reads'))
-  SELECT 'AZ828', 'error', h.name, format('%s may %s, which no rule judges', h.grantee, w.words),
+  SELECT 'AZ828', 'error', h.name, format('%s has %s, which no rule judges', h.grantee, w.words),
          format('REVOKE %s ON %s FROM %s', w.words, h.name, h.grantee)
   FROM held h CROSS JOIN LATERAL (SELECT string_agg(p, ', ' ORDER BY p) AS words FROM unnest(h.privileges) AS p
                                   WHERE p IN ('TRUNCATE', 'TRIGGER', 'REFERENCES')) AS w
@@ -286,18 +286,18 @@ AS $$
 $$;
 
 -- What a setting comes to for a role's new sessions in this database.
-CREATE OR REPLACE FUNCTION authz_int.setting_of(setting text, who oid) RETURNS text
+CREATE OR REPLACE FUNCTION authz_int.setting_of(wanted text, who oid) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT coalesce(
-    (SELECT substr(c, length(setting) + 2)
+    (SELECT substr(c, length(wanted) + 2)
      FROM pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) AS c
-     WHERE c ^@ (setting || '=') AND s.setrole IN (who, 0)
+     WHERE c ^@ (wanted || '=') AND s.setrole IN (who, 0)
        AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
      ORDER BY s.setdatabase <> 0 AND s.setrole <> 0 DESC, s.setrole <> 0 DESC LIMIT 1),
     (SELECT CASE WHEN p.source IN ('user', 'database user') THEN p.boot_val ELSE p.reset_val END
-     FROM pg_settings p WHERE p.name = setting))
+     FROM pg_settings p WHERE p.name = wanted))
 $$;
 
 -- AZ832, AZ833, AZ834, AZ835: triggers, grants on what is ours, schemas, JIT.

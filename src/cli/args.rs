@@ -17,6 +17,9 @@ pub struct Cli {
     /// Options of all commands.
     #[command(flatten)]
     pub global: Global,
+    /// The console as lines of text, for screen readers and logs
+    #[arg(long)]
+    pub plain: bool,
     /// The policy the console opens; rowdeck.toml's when left out
     pub policy: Option<PathBuf>,
     /// What to do; the console when left out.
@@ -214,9 +217,26 @@ pub enum Act {
     Overview,
     /// The sessions of the database, and who waits for whom
     Activity,
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff)
+    Man,
     /// Measure
     #[command(subcommand)]
     Bench(BenchCommand),
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum ConfigCommand {
+    /// Read rowdeck.toml and the user's settings, and name everything that is wrong in them
+    Check,
 }
 
 /// Who asks.

@@ -7,6 +7,7 @@ pub mod build;
 pub mod cancel;
 pub mod catalog;
 pub mod compat;
+pub mod children;
 pub mod config;
 pub mod connect;
 pub mod demo;

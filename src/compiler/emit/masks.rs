@@ -111,7 +111,7 @@ fn view_sql(view: &QualName, table: &QualName, masks: &BTreeMap<&Ident, Vec<Stri
     };
     format!(
         "DO $authz$\nDECLARE\n  columns text;\nBEGIN\n  SELECT string_agg(CASE WHEN m.condition IS NULL THEN 'this.' || quote_ident(a.attname)\n    \
-         ELSE 'CASE WHEN ' || m.condition || ' THEN this.' || quote_ident(a.attname) || ' END AS ' || quote_ident(a.attname) END, ', ' ORDER BY a.attnum)\n  \
+         ELSE 'CASE WHEN ' || m.condition || ' THEN this.' || quote_ident(a.attname) || ' ELSE NULL::' ||\n      format_type(a.atttypid, a.atttypmod) || ' END AS ' || quote_ident(a.attname) END, ', ' ORDER BY a.attnum)\n  \
          INTO STRICT columns\n  {}\n  ;\n  EXECUTE 'CREATE OR REPLACE VIEW ' || {} || ' WITH (security_barrier) AS SELECT ' || columns || {};\nEND $authz$",
         columns_of(table).replacen(
             "\n",

@@ -452,15 +452,26 @@ fn write_pairs(random: &mut Random) -> String {
     }
     let r = random;
     match r.below(12) {
-        0..=2 => format!("INSERT INTO app.folders VALUES ({}, {}, {}) ON CONFLICT DO NOTHING", some(r, 12), parent(r), some(r, 6)),
+        0..=2 => format!(
+            "INSERT INTO app.folders VALUES ({}, {}, {}) ON CONFLICT DO NOTHING",
+            some(r, 12),
+            parent(r),
+            some(r, 6)
+        ),
         3 | 4 => format!(
             "INSERT INTO app.projects VALUES ('{}', {}, {}) ON CONFLICT DO NOTHING",
             uuid(some(r, 6)),
             parent(r),
             some(r, 6)
         ),
-        5 | 6 => format!("UPDATE app.folders SET (parent_type, parent_id) = ({}) WHERE id = {}", parent(r), some(r, 12)),
-        7 => format!("UPDATE app.projects SET (parent_type, parent_id) = ({}) WHERE id = '{}'", parent(r), uuid(some(r, 6))),
+        5 | 6 => {
+            format!("UPDATE app.folders SET (parent_type, parent_id) = ({}) WHERE id = {}", parent(r), some(r, 12))
+        }
+        7 => format!(
+            "UPDATE app.projects SET (parent_type, parent_id) = ({}) WHERE id = '{}'",
+            parent(r),
+            uuid(some(r, 6))
+        ),
         8 => format!("UPDATE app.folders SET inherit = NOT inherit WHERE id % 4 = {}", r.below(4)),
         9 => format!("DELETE FROM app.folders WHERE id = {}", some(r, 12)),
         10 => format!("UPDATE app.folders SET id = {} WHERE id = {}", some(r, 14), some(r, 12)),

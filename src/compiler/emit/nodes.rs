@@ -69,12 +69,7 @@ impl Policy<'_> {
     }
 
     /// Any of what starts an inherited permission, as conditions on the array `path`.
-    pub fn start_probes(
-        &self,
-        scope: &mut Scope,
-        inherits: &Inheritance,
-        path: &str,
-    ) -> Emit<Vec<String>> {
+    pub fn start_probes(&self, scope: &mut Scope, inherits: &Inheritance, path: &str) -> Emit<Vec<String>> {
         let mut probes = Vec::new();
         for start in self.starts(inherits)? {
             let mut own = Scope::new(start.ty, "this", scope.asker, scope.form);
@@ -164,10 +159,7 @@ impl Nodes<'_> {
             None => (from.to_owned(), self.key.among(id, path)),
             Some(numbers) => {
                 let same = id_in(self.key, NUMBERS).equals(id);
-                (
-                    format!("{numbers} AS {NUMBERS} JOIN {from} ON {same}"),
-                    format!("{NUMBERS}.authz__n = ANY ({path})"),
-                )
+                (format!("{numbers} AS {NUMBERS} JOIN {from} ON {same}"), format!("{NUMBERS}.authz__n = ANY ({path})"))
             }
         }
     }
@@ -209,10 +201,9 @@ impl Nodes<'_> {
     pub fn back(&self, x: &str) -> (String, Id) {
         match self.numbers {
             None => (String::new(), Id::one(format!("{x}.id"))),
-            Some(numbers) => (
-                format!(" JOIN {numbers} {NUMBERS} ON {NUMBERS}.authz__n = {x}.id"),
-                id_in(self.key, NUMBERS),
-            ),
+            Some(numbers) => {
+                (format!(" JOIN {numbers} {NUMBERS} ON {NUMBERS}.authz__n = {x}.id"), id_in(self.key, NUMBERS))
+            }
         }
     }
 }

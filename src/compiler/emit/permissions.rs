@@ -93,7 +93,9 @@ impl Policy<'_> {
         for term in terms {
             match term {
                 // The object itself is on the path; an object of another type need not be.
-                Expr::Anyone(_) | Expr::SignedIn(_) if !nodes.of_several_types() => cheap.push(self.check(scope, term)?),
+                Expr::Anyone(_) | Expr::SignedIn(_) if !nodes.of_several_types() => {
+                    cheap.push(self.check(scope, term)?)
+                }
                 Expr::Relation(relation, _) => {
                     for source in &self.relation(scope.ty, *relation)?.sources {
                         if let Some(named) = self.named_in_row(scope.ty, source, "this")? {

@@ -260,13 +260,7 @@ impl Policy<'_> {
 
     /// A probe of the relation over a path: any object whose id is in the array `path` on which the caller is in it
     /// through a listed source.
-    pub fn path_probes(
-        &self,
-        scope: &mut Scope,
-        relation: RelId,
-        nodes: &Nodes<'_>,
-        path: &str,
-    ) -> Emit<Vec<String>> {
+    pub fn path_probes(&self, scope: &mut Scope, relation: RelId, nodes: &Nodes<'_>, path: &str) -> Emit<Vec<String>> {
         let ty = scope.ty;
         let found = self.relation(ty, relation)?;
         found

@@ -35,9 +35,7 @@ impl Policy<'_> {
             for found in &def.permissions {
                 let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Probe);
                 let query = match &found.inherits {
-                    Some(inherits) => {
-                        self.why_inherited(&mut scope, inherits)?
-                    }
+                    Some(inherits) => self.why_inherited(&mut scope, inherits)?,
                     None => {
                         let terms = logic::row_terms(self.model, ty, &found.expr);
                         self.why_any(&mut scope, &terms, &self.key(ty)?.of_value("authz__id"))?

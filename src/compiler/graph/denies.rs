@@ -36,7 +36,8 @@ pub(super) fn check(
         for &(id, span) in &own.denies {
             let name = title(types, (node.0, id));
             let view = title(types, *node);
-            let mut refuse = |message: String| diagnostics.push(Diagnostic::error(306, span, message).with_help(DENY_HELP));
+            let mut refuse =
+                |message: String| diagnostics.push(Diagnostic::error(306, span, message).with_help(DENY_HELP));
             match deny((node.0, id)) {
                 None => refuse(format!(
                     "{name} is not inherited, so it would only cut {view} on one object and not below it"
@@ -76,7 +77,9 @@ fn uncovered(types: &[TypeDef], node: Node, denied: Node, own: &Parts, span: Spa
             let own = title(types, (node.0, *id));
             (format!("{own} is not inherited everywhere {view} is, so it would let through what it should cut"), *at)
         }
-        None => (format!("{view} has no deny that inherits {name}, so it would let through what {name} should cut"), span),
+        None => {
+            (format!("{view} has no deny that inherits {name}, so it would let through what {name} should cut"), span)
+        }
     };
     Diagnostic::error(306, span, message).with_help(DENY_HELP)
 }

@@ -109,8 +109,7 @@ impl Splitter<'_, '_> {
     fn limited(&mut self, all: &[Expr]) -> Parts {
         let (inheriting, rest): (Vec<&Expr>, Vec<&Expr>) = all.iter().partition(|e| self.inherits(e));
         let [inner] = inheriting.as_slice() else {
-            let message =
-                format!("{} is inherited over two relations at once, which must both hold", self.title());
+            let message = format!("{} is inherited over two relations at once, which must both hold", self.title());
             self.mistakes.push(Diagnostic::error(304, span_of_all(all), message));
             return Parts::default();
         };

@@ -119,7 +119,14 @@ impl Shape {
         let found = numbered::link_table(model, link, source)?;
         let ([child], [parent]) = (found.object.as_slice(), found.subject.as_slice()) else { return None };
         let (child, parent) = (child.clone(), parent.clone());
-        self.tables.push(TableLink { table: found.table, ours: found.ours, child, parent, rows: found.rows, condition });
+        self.tables.push(TableLink {
+            table: found.table,
+            ours: found.ours,
+            child,
+            parent,
+            rows: found.rows,
+            condition,
+        });
         Some(())
     }
 
@@ -143,7 +150,10 @@ impl Shape {
             name: self.name.clone(),
             title: self.title.clone(),
             table: self.table.clone(),
-            links_sql: self.numbered.as_ref().map_or_else(|| fragments::links_sql(self), numbered::fragments::links_sql),
+            links_sql: self
+                .numbered
+                .as_ref()
+                .map_or_else(|| fragments::links_sql(self), numbered::fragments::links_sql),
             objects_sql: self
                 .numbered
                 .as_ref()

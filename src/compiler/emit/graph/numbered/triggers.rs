@@ -17,11 +17,7 @@ fn ids_of(member: &Member, rows: &str) -> String {
 fn numbers_of(member: &Member, keys: &str) -> String {
     let names = member.named();
     let own: Vec<String> = names.iter().map(|k| format!("m.{k}")).collect();
-    format!(
-        "SELECT authz__m.{NUMBER} FROM ({keys}) AS m({}) JOIN {}",
-        names.join(", "),
-        member.join("authz__m", &own)
-    )
+    format!("SELECT authz__m.{NUMBER} FROM ({keys}) AS m({}) JOIN {}", names.join(", "), member.join("authz__m", &own))
 }
 
 /// Takes the numbers of keys that no row has any more.
@@ -127,12 +123,8 @@ pub(in super::super) fn link_bodies(graph: &Numbered, table: &QualName) -> Bodie
         format!("SELECT {} FROM {rows} AS this WHERE true{}", this(&link.object), and(link.rows.as_deref()))
     };
     let ids = |rows: &str| {
-        let sources: Vec<String> =
-            links.iter().map(|(link, member)| numbers_of(member, &keys(link, rows))).collect();
-        format!(
-            "  authz__ids := ARRAY({});\n  PERFORM {{{{refresh}}}}(authz__ids);",
-            sources.join("\n    UNION\n    ")
-        )
+        let sources: Vec<String> = links.iter().map(|(link, member)| numbers_of(member, &keys(link, rows))).collect();
+        format!("  authz__ids := ARRAY({});\n  PERFORM {{{{refresh}}}}(authz__ids);", sources.join("\n    UNION\n    "))
     };
     let changed: Vec<String> = links
         .iter()

@@ -6,7 +6,13 @@ use crate::compiler::ident::literal;
 
 /// A member's rows with their numbers under `authz__m`.
 fn rows(member: &Member) -> String {
-    format!("{} AS this JOIN {} AS authz__m ON ({}) = ({})", member.table, member.numbers, key(member, "authz__m"), member.own().join(", "))
+    format!(
+        "{} AS this JOIN {} AS authz__m ON ({}) = ({})",
+        member.table,
+        member.numbers,
+        key(member, "authz__m"),
+        member.own().join(", ")
+    )
 }
 
 fn key(member: &Member, alias: &str) -> String {
@@ -81,11 +87,7 @@ pub(in super::super) fn own_links(graph: &Numbered, filter: &str) -> String {
 /// `q.parent` is an object.
 pub(in super::super) fn is_row(graph: &Numbered) -> String {
     let one = |m: &Member| {
-        format!(
-            "EXISTS (SELECT FROM {} WHERE authz__m.{NUMBER} = q.parent{})",
-            rows(m),
-            and(m.objects.as_deref())
-        )
+        format!("EXISTS (SELECT FROM {} WHERE authz__m.{NUMBER} = q.parent{})", rows(m), and(m.objects.as_deref()))
     };
     format!("({})", graph.members.iter().map(one).collect::<Vec<_>>().join(" OR "))
 }
@@ -107,9 +109,7 @@ pub(in super::super) fn functions(graph: &Numbered) -> Vec<(&'static str, String
         let all: Vec<String> = graph
             .members
             .iter()
-            .map(|m| {
-                format!("(SELECT {} FROM {} AS authz__m WHERE authz__m.{NUMBER} = $1)", value(m), m.numbers)
-            })
+            .map(|m| format!("(SELECT {} FROM {} AS authz__m WHERE authz__m.{NUMBER} = $1)", value(m), m.numbers))
             .collect();
         format!("COALESCE({}, {none})", all.join(", "))
     };

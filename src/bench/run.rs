@@ -59,18 +59,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The defaults: 32 connections, 5 s of warm-up, 60 s, seed 1.
+    /// The defaults: the scenario's own load, 5 s of warm-up, 60 s, seed 1.
     pub fn new(scenario: &'static Scenario, target: Target) -> Plan {
         Plan {
             scenario,
             target,
-            concurrency: 32,
+            concurrency: scenario.load.concurrency.into(),
             rate: None,
             warm_up: Duration::from_secs(5),
             measure: Duration::from_secs(60),
             seed: 1,
             only: None,
-            cut_off: super::live::CUT_OFF,
+            cut_off: Duration::from_secs(scenario.load.cut_off_s.into()),
             processes: 3,
             program: (PathBuf::new(), Vec::new()),
             hash_program: false,

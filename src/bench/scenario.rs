@@ -45,8 +45,26 @@ pub struct Scenario {
     pub outcomes: &'static [(&'static str, &'static str)],
     /// When it passes.
     pub criterion: Criterion,
+    /// How much at a time, when nothing else is asked for.
+    pub load: Load,
     /// How it runs.
     pub how: How,
+}
+
+/// How much a scenario does at a time, when nothing else is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Connections.
+    pub concurrency: u16,
+    /// A statement that takes longer than so many seconds is cut off.
+    pub cut_off_s: u16,
+}
+
+impl Load {
+    /// Many short statements, cut off after four periods of a second.
+    pub const MANY: Load = Load { concurrency: 32, cut_off_s: 4 };
+    /// Few long ones.
+    pub const FEW: Load = Load { concurrency: 2, cut_off_s: 60 };
 }
 
 /// When a run passes: no other outcome than these, each of the required ones at least once, nothing left broken.

@@ -152,11 +152,13 @@ impl Engine {
         let mut before: Option<u64> = None;
         let mut ended = self.shared.recorder().ended;
         loop {
-            self.wait(step.min(self.warm_up.saturating_sub(began.elapsed()).max(step)), stop).await?;
+            self.wait(step, stop).await?;
             let now = self.shared.recorder().ended;
             let made = now - ended;
             ended = now;
-            let settled = before.is_some_and(|before| (made as f64 - before as f64).abs() <= before as f64 / 10.0);
+            // Where nothing ends yet, nothing has settled.
+            let near = |before: u64| before > 0 && (made as f64 - before as f64).abs() <= before as f64 / 10.0;
+            let settled = before.is_some_and(near);
             before = Some(made);
             let long_enough = began.elapsed() >= self.warm_up;
             if long_enough && (settled || began.elapsed() >= self.warm_up * WARM_UP_AT_MOST) {

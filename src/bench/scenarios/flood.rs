@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use super::reads;
 use crate::bench::engine::Worker;
 use crate::bench::error::BenchError;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Outcome, Scenario, Setting, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Outcome, Scenario, Setting, Workload};
 
 /// `request-flood`
 pub static FLOOD: Scenario = Scenario {
@@ -23,6 +23,7 @@ pub static FLOOD: Scenario = Scenario {
         required: &["ok", "refused"],
         verify: false,
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { flood(setting) })),
 };
 

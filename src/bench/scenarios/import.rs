@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use super::unsuitable;
 use crate::bench::engine::Worker;
 use crate::bench::error::BenchError;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Outcome, Scenario, Setting, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Outcome, Scenario, Setting, Workload};
 
 /// `import`
 pub static IMPORT: Scenario = Scenario {
@@ -21,6 +21,7 @@ pub static IMPORT: Scenario = Scenario {
         required: &["ok"],
         verify: true,
     },
+    load: Load::FEW,
     how: How::Workload(|setting| Box::pin(async move { import(setting).await })),
 };
 

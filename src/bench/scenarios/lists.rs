@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use super::{OK, Sight, readers, unsuitable};
 use crate::bench::engine::Worker;
 use crate::bench::error::BenchError;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Outcome, Scenario, Setting, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Outcome, Scenario, Setting, Workload};
 
 const CRITERION: Criterion = Criterion {
     words: "every list is complete and exact, and nothing failed",
@@ -27,6 +27,7 @@ pub static LIST: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[OK],
     criterion: CRITERION,
+    load: Load::FEW,
     how: How::Workload(|setting| Box::pin(async move { whole(setting).await })),
 };
 
@@ -38,6 +39,7 @@ pub static LIST_PAGES: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[OK],
     criterion: CRITERION,
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { pages(setting).await })),
 };
 
@@ -49,6 +51,7 @@ pub static READERS: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[("ok", "exactly what the rows give; the labels say whose and which: all/count:ok, few/newest:ok, ...")],
     criterion: CRITERION,
+    load: Load::FEW,
     how: How::Workload(|setting| Box::pin(async move { three_readers(setting).await })),
 };
 
@@ -60,6 +63,7 @@ pub static COMPLEX_LIST: Scenario = Scenario {
     preparation: "takes the user who holds most and works out each list from the rows",
     outcomes: &[OK],
     criterion: CRITERION,
+    load: Load::FEW,
     how: How::Workload(|setting| Box::pin(async move { complex(setting).await })),
 };
 

@@ -6,7 +6,7 @@ use super::{reads, writes};
 use crate::bench::engine::Worker;
 use crate::bench::error::BenchError;
 use crate::bench::live::Kind;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Scenario, Setting, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Scenario, Setting, Workload};
 
 /// `mixed`
 pub static MIXED: Scenario = Scenario {
@@ -25,6 +25,7 @@ pub static MIXED: Scenario = Scenario {
         required: &["ok"],
         verify: true,
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { mixed(setting).await })),
 };
 

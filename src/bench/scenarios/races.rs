@@ -8,7 +8,7 @@ use crate::bench::engine::Worker;
 use crate::bench::error::BenchError;
 use crate::bench::facts::Permission;
 use crate::bench::random::Rng;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Outcome, Scenario, Setting, Trouble, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Outcome, Scenario, Setting, Trouble, Workload};
 
 /// `move-race`
 pub static MOVE_RACE: Scenario = Scenario {
@@ -26,6 +26,7 @@ pub static MOVE_RACE: Scenario = Scenario {
         required: &["ok"],
         verify: true,
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { crossed(setting).await })),
 };
 
@@ -45,6 +46,7 @@ pub static SHARE_DELETE: Scenario = Scenario {
         required: &["ok"],
         verify: false,
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { share_delete(setting) })),
 };
 

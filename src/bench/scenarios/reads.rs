@@ -7,7 +7,7 @@ use crate::bench::engine::Worker;
 use crate::bench::error::BenchError;
 use crate::bench::facts::{File, Permission};
 use crate::bench::random::Rng;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Outcome, Scenario, Setting, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Outcome, Scenario, Setting, Workload};
 
 const CRITERION: Criterion = Criterion {
     words: "every answer is the right one, yes and no both occur, and nothing failed",
@@ -27,6 +27,7 @@ pub static CHECK: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[OK, REFUSED],
     criterion: CRITERION,
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { boxed(check(setting, true)?) })),
 };
 
@@ -38,6 +39,7 @@ pub static OPEN_FILE: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[OK, REFUSED],
     criterion: CRITERION,
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { boxed(open_file(setting, true)?) })),
 };
 
@@ -53,6 +55,7 @@ pub static OPEN_FOLDER: Scenario = Scenario {
         required: &["ok"],
         ..CRITERION
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { boxed(open_folder(setting, true).await?) })),
 };
 
@@ -69,6 +72,7 @@ pub static WHO: Scenario = Scenario {
         required: &["ok"],
         verify: false,
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { boxed(who(setting)?) })),
 };
 
@@ -80,6 +84,7 @@ pub static EXPLAIN: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[OK, REFUSED],
     criterion: CRITERION,
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { boxed(explain(setting)?) })),
 };
 

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use super::unsuitable;
 use crate::bench::engine::Worker;
 use crate::bench::error::BenchError;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Outcome, Scenario, Setting, Trouble, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Outcome, Scenario, Setting, Trouble, Workload};
 
 /// `settings-tamper`
 pub static TAMPER: Scenario = Scenario {
@@ -20,6 +20,7 @@ pub static TAMPER: Scenario = Scenario {
         required: &["refused"],
         verify: false,
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { tamper(setting) })),
 };
 

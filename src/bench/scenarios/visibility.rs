@@ -17,7 +17,7 @@ use crate::bench::engine::Worker;
 use crate::bench::error::BenchError;
 use crate::bench::facts::Permission;
 use crate::bench::random::Rng;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Outcome, Scenario, Setting, Trouble, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Outcome, Scenario, Setting, Trouble, Workload};
 use crate::db::error::DbError;
 use crate::db::target::Target;
 
@@ -34,6 +34,7 @@ pub static REVOKE: Scenario = Scenario {
         required: &["ok"],
         verify: false,
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { revoke(setting).await })),
 };
 

@@ -1,6 +1,6 @@
 //! Scenarios with a course of their own.
 
-use crate::bench::scenario::{Criterion, Family, How, Scenario};
+use crate::bench::scenario::{Criterion, Family, How, Load, Scenario};
 
 const DONE: (&str, &str) = ("ok", "the statement did what it should");
 const REFUSED: (&str, &str) = ("refused", "a read that showed nothing, or a no");
@@ -20,6 +20,7 @@ pub static LIVE: Scenario = Scenario {
     preparation: "reads the tree, to choose writes that the policy allows; everything is taken back afterwards",
     outcomes: &[DONE, REFUSED],
     criterion: NOTHING_FAILED,
+    load: Load::MANY,
     how: How::Own,
 };
 
@@ -35,6 +36,7 @@ pub static BIG_MOVE: Scenario = Scenario {
         verify: true,
         ..NOTHING_FAILED
     },
+    load: Load::MANY,
     how: How::Own,
 };
 
@@ -51,6 +53,7 @@ pub static SCALE: Scenario = Scenario {
         verify: true,
         ..NOTHING_FAILED
     },
+    load: Load::MANY,
     how: How::Own,
 };
 
@@ -66,5 +69,6 @@ pub static VERSUS: Scenario = Scenario {
         verify: true,
         ..NOTHING_FAILED
     },
+    load: Load::MANY,
     how: How::Own,
 };

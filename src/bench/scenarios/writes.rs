@@ -11,7 +11,7 @@ use crate::bench::error::BenchError;
 use crate::bench::facts::Permission;
 use crate::bench::live::{Kind, statement};
 use crate::bench::random::Rng;
-use crate::bench::scenario::{Criterion, Family, How, Operation, Outcome, Scenario, Setting, Trouble, Workload};
+use crate::bench::scenario::{Criterion, Family, How, Load, Operation, Outcome, Scenario, Setting, Trouble, Workload};
 use crate::bench::world::{Chosen, World};
 
 const WRITTEN: (&str, &str) = ("ok", "written");
@@ -34,6 +34,7 @@ pub static CREATE: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[WRITTEN, REFUSED],
     criterion: CRITERION,
+    load: Load::MANY,
     how: How::Workload(|setting| {
         Box::pin(async move { Ok(Box::new(tree(setting, Kind::Create, true)) as Box<dyn Workload>) })
     }),
@@ -47,6 +48,7 @@ pub static MOVE: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[WRITTEN, REFUSED],
     criterion: CRITERION,
+    load: Load::MANY,
     how: How::Workload(|setting| {
         Box::pin(async move { Ok(Box::new(tree(setting, Kind::Move, true)) as Box<dyn Workload>) })
     }),
@@ -64,6 +66,7 @@ pub static LINK: Scenario = Scenario {
         ("exhausted", "every pair that may be linked is linked; nothing was sent to the server"),
     ],
     criterion: Criterion { allowed: &["ok", "refused", "exhausted"], ..CRITERION },
+    load: Load::MANY,
     how: How::Workload(|setting| {
         Box::pin(async move { Ok(Box::new(tree(setting, Kind::Link, true)) as Box<dyn Workload>) })
     }),
@@ -82,6 +85,7 @@ pub static SHARE: Scenario = Scenario {
         required: &["ok"],
         verify: false,
     },
+    load: Load::MANY,
     how: How::Workload(|setting| Box::pin(async move { Ok(Box::new(share(setting, true)?) as Box<dyn Workload>) })),
 };
 
@@ -288,6 +292,7 @@ pub(crate) static TREE_WRITES: Scenario = Scenario {
     preparation: PREPARATION,
     outcomes: &[WRITTEN],
     criterion: Criterion { allowed: &["ok"], required: &["ok"], ..CRITERION },
+    load: Load::MANY,
     how: How::Workload(|setting| {
         Box::pin(async move { Ok(Box::new(TreeMix(Arc::clone(&setting.world))) as Box<dyn Workload>) })
     }),

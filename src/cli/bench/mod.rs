@@ -88,7 +88,7 @@ fn list(out: Output) -> Ended {
                 serde_json::json!({
                     "name": one.name, "family": one.family, "measures": one.measures,
                     "preparation": one.preparation, "outcomes": outcomes, "criterion": one.criterion.words,
-                    "engine": matches!(one.how, How::Workload(_)),
+                    "concurrency": one.load.concurrency, "engine": matches!(one.how, How::Workload(_)),
                 })
             })
             .collect();

@@ -41,9 +41,9 @@ pub struct RunArgs {
 /// How the engine drives a scenario.
 #[derive(Debug, Clone, Args)]
 pub struct HowArgs {
-    /// Connections, each with one operation at a time
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=500))]
-    pub concurrency: u16,
+    /// Connections, each with one operation at a time: 32 when left out, 2 for scenarios of long statements
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
+    pub concurrency: Option<u16>,
     /// Operations a second, due whether the last ones are done or not; without, each connection waits for its answers
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
@@ -130,7 +130,7 @@ async fn driven(global: &Global, out: Output, scenario: &'static Scenario, args:
 pub(super) fn plan(global: &Global, scenario: &'static Scenario, args: &HowArgs) -> Result<Plan, DbError> {
     let only = args.seed_file.as_deref().map(seed::read_file).transpose()?;
     Ok(Plan {
-        concurrency: args.concurrency.into(),
+        concurrency: args.concurrency.unwrap_or(scenario.load.concurrency).into(),
         rate: args.rate,
         warm_up: args.warm_up,
         seed: args.seed,

@@ -5,6 +5,7 @@
 #[path = "pty/live.rs"]
 mod live;
 #[path = "common/server.rs"]
+#[allow(dead_code)]
 mod server;
 
 use std::io::{Read, Write};

@@ -66,15 +66,6 @@ impl<'m> Policy<'m> {
     pub fn key(&self, ty: TypeId) -> Emit<Key<'m>> {
         Ok(Key::new(self.ty(ty)?))
     }
-
-    /// The one key column of a type and its SQL type, where a key of several columns is not built yet.
-    pub fn single_key(&self, ty: TypeId) -> Emit<(&'m Ident, &'static str)> {
-        let def = self.ty(ty)?;
-        match def.key.as_slice() {
-            [one] => Ok((&one.column, held_type(one.ty))),
-            _ => Err(not_built(def.span, format!("a key of {} columns here (type \"{}\")", def.key.len(), def.name))),
-        }
-    }
 }
 
 /// An id that is not of this model: the resolver's mistake, reported rather than hidden.

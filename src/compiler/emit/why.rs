@@ -302,7 +302,7 @@ impl Policy<'_> {
         }
         let name = self.climb_name(graph)?;
         let sql = format!(
-            "CREATE FUNCTION {name}(start {key_type}) RETURNS TABLE(id {key_type}, steps jsonb)\nLANGUAGE plpgsql STABLE ROWS 20\n\
+            "CREATE FUNCTION {name}(start {key_type}) RETURNS TABLE(id {key_type}, steps jsonb)\nLANGUAGE plpgsql STABLE STRICT ROWS 20\n\
              SET search_path = pg_catalog, pg_temp\nAS $authz$\n#variable_conflict use_column\nDECLARE\n  \
              frontier {key_type}[] := ARRAY[start];\n  seen {key_type}[] := ARRAY[start];\n  next {key_type}[];\n  \
              paths jsonb := jsonb_build_object(start::text, '[]'::jsonb);\n  link record;\nBEGIN\n  id := start;\n  steps := '[]';\n  RETURN NEXT;\n  \

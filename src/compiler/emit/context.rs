@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::ident::Ident;
 use crate::compiler::model::{Graph, GraphId, Model, PermId, Permission, RelId, Relation, TypeDef, TypeId};
 use crate::compiler::objects::GraphTables;
 use crate::compiler::span::Span;
 
 use super::condition::RowFunctions;
-use super::key::{Id, Key, held_type};
+use super::key::{Id, Key};
 use super::{Options, names};
 
 /// A piece of SQL text, or the reason the policy cannot be compiled.

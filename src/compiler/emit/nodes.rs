@@ -15,6 +15,9 @@ use super::logic;
 /// The name of a number table in a statement.
 const NUMBERS: &str = "authz__m";
 
+/// The relations of which a statement needs the caller's ids.
+type Groups = BTreeSet<(TypeId, RelId)>;
+
 /// The objects of one type in a graph.
 pub struct Nodes<'p> {
     graph: &'p GraphTables,
@@ -85,7 +88,7 @@ impl Policy<'_> {
 
     /// Queries of what the index holds for the objects on which an inherited permission starts for the caller, and the
     /// relations of which they need the caller's ids.
-    pub fn start_rows(&self, inherits: &Inheritance) -> Emit<(Vec<String>, BTreeSet<(TypeId, RelId)>)> {
+    pub fn start_rows(&self, inherits: &Inheritance) -> Emit<(Vec<String>, Groups)> {
         let mut queries = Vec::new();
         let mut mine = BTreeSet::new();
         for Start { ty, terms } in self.starts(inherits)? {

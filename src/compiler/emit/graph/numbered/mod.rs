@@ -314,7 +314,7 @@ pub(super) fn link_table(model: &Model, link: &GraphLink, source: &Source) -> Op
                 object: idents(child, "object"),
                 subject: idents(model.ty(link.parent)?, "subject"),
                 // What would end by itself passes nothing on: nothing would say when it ended.
-                rows: Some("this.starts IS NULL AND this.expires IS NULL".to_owned()),
+                rows: Some("this.starts IS NULL AND this.expires IS NULL AND this.caveat IS NULL".to_owned()),
             })
         }
         _ => None,

@@ -5,10 +5,12 @@
 //! `share_api`, `who` and `why` are the functions of schema `authz`; [`graph`] is the ancestor index.
 
 mod api;
+mod asks;
 mod check;
 mod condition;
 mod context;
 mod describe;
+mod explain_rule;
 pub mod graph;
 mod in_row;
 mod invariants;
@@ -42,6 +44,8 @@ use context::{Emit, Policy, not_built};
 use key::Key;
 pub use rules::BELOW;
 use views::Made;
+
+pub use principals::with_arguments as caveat_with_arguments;
 
 /// What can be set about the generated SQL. None of it changes who may see what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +171,8 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     policy.who_objects(&mut made)?;
     policy.why_objects(&mut made)?;
     policy.invariant_objects(&mut made)?;
+    policy.ask_objects(&mut made)?;
+    policy.explain_rule_api(&mut made)?;
 
     let mut rules = Vec::new();
     let mut tables = Vec::new();

@@ -12,6 +12,7 @@ pub mod logging;
 pub mod operator;
 pub mod output;
 pub mod policy;
+pub mod prove;
 pub mod signals;
 mod targets;
 pub mod verify;
@@ -129,6 +130,8 @@ async fn act(global: &Global, out: Output, command: Act) -> Ended {
         Act::Sql { policy } => policy::sql(global, out, policy.as_deref()),
         Act::Plan { policy } => interruptible(database::plan(global, out, policy.as_deref())).await,
         Act::Apply { policy, yes } => database::apply(global, out, policy.as_deref(), yes).await,
+        Act::Prove { policy, worlds, seed } => prove::prove(out, policy.as_deref(), worlds, seed),
+        Act::Diff { policy, old } => interruptible(prove::diff(global, out, policy.as_deref(), old.as_deref())).await,
         Act::Verify(options) => verify::verify(global, out, &options).await,
         Act::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
         Act::Can { ty, id, permission, who } => interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await,

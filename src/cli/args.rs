@@ -110,6 +110,26 @@ pub enum Act {
         #[arg(long)]
         yes: bool,
     },
+    /// Try each invariant of a policy in many small made-up worlds; needs no database. Exit code 1 when one does not hold
+    Prove {
+        /// The policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+        /// Worlds to try for each
+        #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+        worlds: u64,
+        /// Where chance starts from
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
+    /// Who would gain and lose what if a policy took the place of the one in force, on the database's rows. Exit code 1
+    /// when anybody would
+    Diff {
+        /// The new policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+        /// Compare with this policy instead of the one in force
+        #[arg(long, value_name = "POLICY")]
+        old: Option<PathBuf>,
+    },
     /// Check the stored inheritance index, in batches that block nobody
     Verify(VerifyOptions),
     /// Run the policy's tests on the database

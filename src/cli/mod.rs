@@ -14,6 +14,7 @@ pub mod logging;
 pub mod operator;
 pub mod output;
 pub mod policy;
+pub mod prove;
 pub mod signals;
 mod targets;
 pub mod verify;
@@ -142,6 +143,8 @@ async fn act(global: &Global, out: Output, command: Act) -> Ended {
         Act::Reapply { force, yes } => life::reapply(global, out, force, yes).await,
         Act::Drift { policy } => interruptible(life::drift(global, out, policy.as_deref())).await,
         Act::Remove { yes } => life::remove(global, out, yes).await,
+        Act::Prove { policy, worlds, seed } => prove::prove(out, policy.as_deref(), worlds, seed),
+        Act::Diff { policy, old } => interruptible(prove::diff(global, out, policy.as_deref(), old.as_deref())).await,
         Act::Verify(options) => verify::verify(global, out, &options).await,
         Act::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
         Act::Can { ty, id, permission, who } => interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await,

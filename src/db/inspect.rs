@@ -127,14 +127,15 @@ impl<'a> Inspector<'a> {
     }
 
     /// Who holds `permission` on the object, at most `limit` of them; `after` is `Some` when there are more. People of
-    /// the user type carry their rows' names; `anyone` and `everyone` (who is signed in) are types of their own.
+    /// the user type carry their rows' names; `anyone`, `everyone` (who is signed
+    /// in as a user; the label says who does not hold it), `nobody` (who is not signed in) and `link` are types of their own.
     pub async fn who(&self, ty: &str, id: &str, permission: &str, limit: u32) -> Result<Page, DbError> {
         self.check_permission(ty, permission)?;
         let Some(user) = self.model.ty(self.model.user) else { return Err(DbError::NoPolicy(String::new())) };
         let label = self.label_column(user).await?;
         // The people are cut before their rows are joined, so that only so many rows are read.
         let asked = format!(
-            "SELECT w.subject_kind, w.subject_id, {}
+            "SELECT w.subject_kind, w.subject_id, coalesce({}, 'except ' || array_to_string(w.exceptions, ', '))
              FROM (SELECT * FROM authz.who($1::text, $2::text, $3::text) LIMIT {}) w
              LEFT JOIN {} AS t ON w.subject_kind = $4 AND {} = w.subject_id
              ORDER BY w.subject_kind <> $4 DESC, length(w.subject_id), w.subject_id",

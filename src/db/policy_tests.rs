@@ -18,7 +18,7 @@ use super::error::{DbError, Refusal};
 use super::progress::{Progress, Reporter};
 use super::target::Target;
 use crate::compiler::ident::Ident;
-use crate::compiler::model::{Condition, Model, Test, TestStep, TypeId, Value, Who};
+use crate::compiler::model::{Condition, Model, ScopeId, Test, TestStep, TypeId, Value, Who};
 use crate::compiler::span::{SourceMap, Span};
 use crate::compiler::sql::{PieceKind, pieces};
 
@@ -141,6 +141,12 @@ pub async fn run(
     Ok(report)
 }
 
+/// Who a step asks as, and what the session is limited to.
+struct Caller {
+    principal: Principal,
+    scopes: Vec<String>,
+}
+
 struct Runner<'a> {
     client: &'a Client,
     model: &'a Model,
@@ -192,19 +198,23 @@ impl Runner<'_> {
     async fn step(&self, step: &TestStep, given: &mut Given) -> Result<(), StepError> {
         match step {
             TestStep::Given { name, sql } => self.given(name.as_deref(), sql, given).await,
-            TestStep::Check { who, allowed, permission, ty, id, .. } => {
-                let holds = self.check(who, permission, *ty, id, given).await?;
+            TestStep::Check { who, scopes, allowed, permission, ty, id, .. } => {
+                let principal = self.principal(who, scopes, given)?;
+                let holds = self.check(&principal, permission, *ty, id, given).await?;
                 if holds == *allowed {
                     return Ok(());
                 }
                 let words = if holds { "it holds" } else { "it does not hold" };
                 Err(StepError::Failed(words.to_owned()))
             }
-            TestStep::Run { who, allowed, sql, .. } => self.run(who, *allowed, sql, given).await,
-            TestStep::Sees { who, rows, sql, .. } => {
-                let principal = self.principal(who, given)?;
+            TestStep::Run { who, scopes, allowed, sql, .. } => {
+                let principal = self.principal(who, scopes, given)?;
+                self.run(&principal, *allowed, sql, given).await
+            }
+            TestStep::Sees { who, scopes, rows, sql, .. } => {
+                let principal = self.principal(who, scopes, given)?;
                 self.client.batch_execute("SAVEPOINT step").await?;
-                as_role::become_principal(self.client, self.app_role, &principal).await?;
+                self.sign_in(&principal).await?;
                 let seen = self.count(sql, given).await?;
                 self.client.batch_execute("ROLLBACK TO SAVEPOINT step").await?;
                 if seen == *rows {
@@ -236,17 +246,16 @@ impl Runner<'_> {
 
     async fn check(
         &self,
-        who: &Who,
+        principal: &Caller,
         permission: &str,
         ty: TypeId,
         id: &Value,
         given: &Given,
     ) -> Result<bool, StepError> {
-        let principal = self.principal(who, given)?;
         let ty = self.type_name(ty)?;
         let id = value(id, given)?;
         self.client.batch_execute("SAVEPOINT step").await?;
-        as_role::become_principal(self.client, self.app_role, &principal).await?;
+        self.sign_in(principal).await?;
         let asked = "SELECT authz.can($1::text, $2::text, $3::text)";
         let row = self.client.query_one(asked, &[&ty, &id, &permission]).await?;
         self.client.batch_execute("ROLLBACK TO SAVEPOINT step").await?;
@@ -254,10 +263,9 @@ impl Runner<'_> {
     }
 
     /// Refused means that a rule or a missing privilege stopped it (42501), or that it changed or returned no row.
-    async fn run(&self, who: &Who, allowed: bool, sql: &Condition, given: &Given) -> Result<(), StepError> {
-        let principal = self.principal(who, given)?;
+    async fn run(&self, who: &Caller, allowed: bool, sql: &Condition, given: &Given) -> Result<(), StepError> {
         self.client.batch_execute("SAVEPOINT step").await?;
-        as_role::become_principal(self.client, self.app_role, &principal).await?;
+        self.sign_in(who).await?;
         match self.count(sql, given).await {
             Ok(0) if allowed => Err(StepError::Failed("it changed no row".to_owned())),
             Ok(_) if allowed => {
@@ -292,13 +300,25 @@ impl Runner<'_> {
         Ok(stream.rows_affected().unwrap_or(0).max(returned))
     }
 
-    fn principal(&self, who: &Who, given: &Given) -> Result<Principal, StepError> {
-        Ok(match who {
+    fn principal(&self, who: &Who, scopes: &[ScopeId], given: &Given) -> Result<Caller, StepError> {
+        let principal = match who {
             Who::Anyone => Principal::Nobody,
             Who::Principal(ty, id) => {
                 Principal::Of { ty: self.type_name(*ty)?.to_owned(), id: value(id, given)?.to_owned() }
             }
-        })
+        };
+        let scopes = scopes.iter().filter_map(|id| self.model.scope(*id)).map(|scope| scope.name.clone()).collect();
+        Ok(Caller { principal, scopes })
+    }
+
+    /// From here on as the app role, signed in as `caller`.
+    async fn sign_in(&self, caller: &Caller) -> Result<(), StepError> {
+        if caller.scopes.is_empty() {
+            as_role::become_principal(self.client, self.app_role, &caller.principal).await?;
+        } else {
+            as_role::become_limited(self.client, self.app_role, &caller.principal, &caller.scopes).await?;
+        }
+        Ok(())
     }
 
     fn type_name(&self, ty: TypeId) -> Result<&str, StepError> {

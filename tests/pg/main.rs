@@ -18,6 +18,7 @@ mod keys;
 mod measure;
 mod operator;
 mod pairs;
+mod people;
 mod plain;
 mod races;
 mod read_plans;

@@ -287,7 +287,7 @@ impl Policy<'_> {
         }
         let name = self.climb_name(graph)?;
         let sql = format!(
-            "CREATE FUNCTION {name}(start {key_type}) RETURNS TABLE(id {key_type}, steps jsonb)\nLANGUAGE plpgsql STABLE ROWS 20\n\
+            "CREATE FUNCTION {name}(start {key_type}) RETURNS TABLE(id {key_type}, steps jsonb)\nLANGUAGE plpgsql STABLE STRICT ROWS 20\n\
              SET search_path = pg_catalog, pg_temp\nAS $authz$\n#variable_conflict use_column\nDECLARE\n  \
              frontier {key_type}[] := ARRAY[start];\n  seen {key_type}[] := ARRAY[start];\n  next {key_type}[];\n  \
              paths jsonb := jsonb_build_object(start::text, '[]'::jsonb);\n  link record;\nBEGIN\n  id := start;\n  steps := '[]';\n  RETURN NEXT;\n  \
@@ -365,9 +365,9 @@ impl Policy<'_> {
             volatility: "VOLATILE",
             declare: "  authz__before text := coalesce(current_setting('authz.session', true), '');\n  authz__answer jsonb;\n  authz__missing jsonb;\n",
             body: format!(
-                "  IF authz__subject_id IS NOT NULL THEN\n    IF NOT authz_int.is_operator() AND authz.uid()::text IS DISTINCT FROM authz__subject_id THEN\n      \
-                 RAISE EXCEPTION 'AZ705: only the operator may ask about somebody else' USING ERRCODE = '42501';\n    END IF;\n    \
-                 PERFORM authz.act_as({}, authz__subject_id);\n  END IF;\n{arms}  RETURN NULL;",
+                "  IF authz__subject_id IS NOT NULL AND authz_int.is_operator() THEN\n    PERFORM authz_gen.sign_in({}, authz__subject_id);\n  \
+                 ELSIF authz__subject_id IS NOT NULL AND authz.uid()::text IS DISTINCT FROM authz__subject_id THEN\n    \
+                 RAISE EXCEPTION 'AZ705: only the operator may ask about somebody else' USING ERRCODE = '42501';\n  END IF;\n{arms}  RETURN NULL;",
                 literal(&user.name)
             ),
         }

@@ -182,7 +182,7 @@ const FAULTS: &[Fault] = &[
         mend: Mend::Function("authz_int", "session"),
         says: "flood:invariant_violation",
     },
-    Fault { scenario: "complex-list", sql: LEAK, mend: MEND_LEAK, says: "than it must be" },
+    Fault { scenario: "complex-list", sql: LEAK, mend: MEND_LEAK, says: "it must be" },
     Fault { scenario: "settings-tamper", sql: TRUST, mend: Mend::Function("authz_int", "session"), says: "rows from" },
     Fault {
         scenario: "revoke-visibility",

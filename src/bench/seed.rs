@@ -164,7 +164,7 @@ pub async fn seed(target: &Target, spec: &Spec, reporter: &Reporter) -> Result<S
 fn draw(spec: &Spec, purpose: u32, of: &str, bound: &str) -> String {
     let seed = u64::from(spec.seed) * 7919 + u64::from(purpose) * 104_729;
     let first = format!("((({of})::bigint * 2654435761 + {seed}) % 4294967296)");
-    format!("((({first} # ({first} >> 15)) * 2246822519 % 4294967296 >> 8) % ({bound}))")
+    format!("((({first} # ({first} >> 15)) * 1103515245 % 4294967296 >> 4) % ({bound}))")
 }
 
 /// What to run, in order.

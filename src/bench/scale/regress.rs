@@ -95,8 +95,8 @@ impl Recorded {
             at: report.started.clone(),
             machine: machine(&report.environment),
             p95_ms,
-            // A move that failed was endless.
-            big_move_ms: moved.map(|took| took.unwrap_or(f64::MAX)).fold(0.0, f64::max),
+            // A move that failed counts as an hour.
+            big_move_ms: moved.map(|took| took.unwrap_or(3_600_000.0)).fold(0.0, f64::max),
             failed_writes: failed(gate) + failed(big_move),
             verified: steps.verified?,
             gate: targets
@@ -117,6 +117,13 @@ fn machine(environment: &Environment) -> String {
         server,
         if environment.optimized { "optimized build" } else { "unoptimized build" }
     )
+}
+
+impl Compared {
+    /// 4 when something got slower.
+    pub fn exit_code(&self) -> u8 {
+        if self.regressed.is_empty() { 0 } else { 4 }
+    }
 }
 
 /// What got slower: twice, and by more than 2 ms (half a second for the big move).
@@ -228,6 +235,8 @@ mod tests {
         assert_eq!(regressed(&recorded((100, 10.0), 801.0)), 1);
         assert_eq!(regressed(&Recorded { failed_writes: 1, ..before.clone() }), 1);
         assert_eq!(regressed(&Recorded { verified: false, ..before.clone() }), 1);
+        assert_eq!(compare(&before, &before).exit_code(), 0);
+        assert_eq!(compare(&recorded((100, 20.1), 300.0), &before).exit_code(), 4);
         let fast = recorded((100, 0.5), 300.0);
         assert!(compare(&recorded((100, 2.4), 300.0), &fast).regressed.is_empty(), "by less than 2 ms");
     }

@@ -49,7 +49,7 @@ impl Tamper {
         let seal = format!("{:016x}", worker.rng.draw()).repeat(4);
         if way == 0 {
             worker.client.batch_execute("BEGIN").await?;
-            let record = format!("{seal}0|user|{}", self.admin);
+            let record = format!("{seal}0|user||{}", self.admin);
             worker.client.execute("SELECT set_config('authz.session', $1, true)", &[&record]).await?;
             return Ok("made up");
         }

@@ -33,9 +33,6 @@ pub struct RegressArgs {
     pub folders: u32,
 }
 
-/// Exit code for something that got slower.
-const REGRESSED: u8 = 4;
-
 pub(super) async fn run(global: &Global, out: Output, args: &RegressArgs) -> Ended {
     own_server(global, "regress")?;
     let path = match &args.baseline {
@@ -78,7 +75,7 @@ pub(super) async fn run(global: &Global, out: Output, args: &RegressArgs) -> End
     } else {
         text(out, &compared)?;
     }
-    Ok(if compared.regressed.is_empty() { 0 } else { REGRESSED })
+    Ok(compared.exit_code())
 }
 
 fn text(out: Output, compared: &Compared) -> Result<(), crate::db::error::DbError> {

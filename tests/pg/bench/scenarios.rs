@@ -118,9 +118,9 @@ const LIST: &str = "CREATE OR REPLACE FUNCTION authz.list(kind text, perm text, 
         most integer DEFAULT NULL) RETURNS SETOF text LANGUAGE sql STABLE SECURITY DEFINER
     AS 'SELECT f.id::text FROM app.files f WHERE f.id > coalesce(after::bigint, 0) AND f.id % 9 > 0 ORDER BY f.id LIMIT most'";
 const TRUST: &str = "CREATE OR REPLACE FUNCTION authz_int.session() RETURNS text[] LANGUAGE sql STABLE AS
-    $$ SELECT CASE WHEN coalesce(current_setting('authz.session', true), '') = '' THEN ARRAY['', '']
+    $$ SELECT CASE WHEN coalesce(current_setting('authz.session', true), '') = '' THEN ARRAY['', '', '']
        ELSE ARRAY[split_part(substr(current_setting('authz.session', true), 65), '|', 2),
-                  split_part(substr(current_setting('authz.session', true), 65), '|', 3)] END $$";
+                  split_part(substr(current_setting('authz.session', true), 65), '|', 4), ''] END $$";
 const KEEP_SHARES: &str =
     "CREATE OR REPLACE FUNCTION authz.unshare(kind text, id text, relation text, subject_kind text,
         subject_id text, subject_relation text DEFAULT '') RETURNS boolean LANGUAGE sql AS 'SELECT true'";
@@ -182,7 +182,7 @@ const FAULTS: &[Fault] = &[
         mend: Mend::Function("authz_int", "session"),
         says: "flood:invariant_violation",
     },
-    Fault { scenario: "complex-list", sql: LEAK, mend: MEND_LEAK, says: "than it must be" },
+    Fault { scenario: "complex-list", sql: LEAK, mend: MEND_LEAK, says: "it must be" },
     Fault { scenario: "settings-tamper", sql: TRUST, mend: Mend::Function("authz_int", "session"), says: "rows from" },
     Fault {
         scenario: "revoke-visibility",

@@ -6,6 +6,7 @@ pub mod as_role;
 pub mod build;
 pub mod cancel;
 pub mod catalog;
+pub mod children;
 pub mod compat;
 pub mod config;
 pub mod connect;

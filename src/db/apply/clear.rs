@@ -120,6 +120,8 @@ struct Gone {
     relations: Vec<u32>,
     routines: Vec<u32>,
     types: Vec<u32>,
+    /// Of the relations, the masked views.
+    masked: BTreeSet<u32>,
 }
 
 /// Everything in `authz_gen`, functions and views elsewhere that the new policy no longer has, functions and index
@@ -150,7 +152,11 @@ LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
 WHERE n.nspname = 'authz_gen' AND t.typtype IN ('d', 'e', 'c') AND (c.oid IS NULL OR c.relkind = 'c')";
 
 async fn gone(job: &Job<'_>, kept: &BTreeSet<usize>, graphs: &[String]) -> Result<Gone, Failure> {
-    let (views, functions) = (dropped(job, ObjectKind::View), dropped(job, ObjectKind::Function));
+    // Masked views stand in the app's schemas. They use what goes, so they go too, and are made again.
+    let masked = job.plan.objects.iter().filter(|o| o.kind == ObjectKind::View && !o.name.starts_with("authz_gen."));
+    let mut views = dropped(job, ObjectKind::View);
+    views.extend(masked.map(|o| o.name.as_str()).filter(|name| state::is_qualified(name)));
+    let functions = dropped(job, ObjectKind::Function);
     let objects = job.policy.emitted.objects.iter().enumerate();
     let kept_names: BTreeSet<&str> =
         objects.filter(|(at, _)| kept.contains(at)).filter_map(|(_, object)| state::lookup_name(object)).collect();
@@ -169,6 +175,9 @@ async fn gone(job: &Job<'_>, kept: &BTreeSet<usize>, graphs: &[String]) -> Resul
             "SEQUENCE" => ("SEQUENCE", &mut gone.relations),
             _ => ("TABLE", &mut gone.relations),
         };
+        if word == "VIEW" && !name.starts_with("authz_") {
+            gone.masked.insert(oid);
+        }
         list.push(oid);
         // Index tables are looked at for dependents with the rest, and dropped with their graph.
         if row.try_get::<_, &str>(3)? == "made" {
@@ -203,7 +212,7 @@ WITH gone(classid, objid) AS (
   LEFT JOIN pg_catalog.pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
   LEFT JOIN pg_catalog.pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
   LEFT JOIN pg_catalog.pg_constraint k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid)
-SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0), pg_describe_object(d.goneclass, d.gone, 0)
+SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0), pg_describe_object(d.goneclass, d.gone, 0), d.gone
 FROM dependents d
 WHERE NOT EXISTS (SELECT FROM gone g WHERE g.classid = d.classid AND g.objid = d.objid)
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN gone g ON g.objid = t.tgrelid
@@ -222,6 +231,11 @@ async fn refuse_others(job: &Job<'_>, gone: &Gone) -> Result<(), Failure> {
     let mut blockers = Vec::new();
     for row in rows {
         let (other, ours): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        if gone.masked.contains(&row.try_get(2)?) {
+            let message = format!("{other} is built on the masked {ours}, which this change cannot replace in place");
+            blockers.push(Blocker::new(message).code(617).help("drop it, apply, and make it again"));
+            continue;
+        }
         blockers.push(
             Blocker::new(format!("{other} uses {ours}, which a change of the policy drops"))
                 .code(614)

@@ -10,6 +10,7 @@ pub(crate) mod locks;
 pub(crate) mod names;
 mod names_in_conditions;
 mod preflight;
+mod rules;
 pub mod state;
 mod text;
 pub mod way;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Client;
 
-use super::{Blocker, Plan, Policy, advisories, conditions};
+use super::{Blocker, Plan, Policy, advisories, conditions, rules};
 use crate::compiler::ident::{Ident, QualName};
 use crate::compiler::model::{Command, KeyType, Place, Source, Subject, TypeDef, TypeId};
 use crate::compiler::objects::LockMode;
@@ -44,6 +44,7 @@ pub(super) async fn run(client: &Client, policy: &Policy<'_>, plan: &Plan) -> Re
     app_role(client, policy, &mut found).await?;
     let tables = tables(client, policy, &mut found).await?;
     let wrong = columns(policy, &tables, &mut found);
+    rules::check(client, policy, plan, &mut found).await?;
     // A condition cannot be judged on a table that is not there, and a read-only server takes no scratch objects.
     let locks = plan.locks.blocker();
     // Where the lock table is too small, thousands of conditions would be judged for nothing.

@@ -152,6 +152,8 @@ pub struct State {
     pub registered: BTreeSet<String>,
     /// Names of tables, views, indexes, functions, policies and triggers of the policy that are not there.
     pub missing: BTreeSet<String>,
+    /// Names of objects that are there and that their tables outgrew: they are made again, in place where that can be.
+    pub outgrown: BTreeSet<String>,
     /// Policies and triggers of ours that are there.
     pub touched: Touched,
     /// What is made again though it is as it was made.
@@ -251,7 +253,50 @@ pub async fn read(client: &Client, emitted: &Emitted) -> Result<State, DbError> 
     for row in client.query(MISSING, &[&relations, &functions]).await? {
         state.missing.insert(row.try_get(0)?);
     }
+    state.outgrown = outgrown(client, emitted).await?;
     Ok(state)
+}
+
+/// Governed tables that have a partition or child open to direct reading, and masked views without a column that their
+/// table has: both come with changes of the schema after the last apply.
+const OUTGROWN: &str = "
+WITH RECURSIVE governed(at, oid, view) AS (
+  SELECT g.at, c.oid, v.oid
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS g(s, t, vs, vt, at)
+  JOIN pg_catalog.pg_namespace n ON n.nspname = g.s
+  JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = g.t
+  LEFT JOIN pg_catalog.pg_namespace vn ON vn.nspname = g.vs
+  LEFT JOIN pg_catalog.pg_class v ON v.relnamespace = vn.oid AND v.relname = g.vt
+), below(at, oid) AS (
+  SELECT g.at, i.inhrelid FROM governed g JOIN pg_catalog.pg_inherits i ON i.inhparent = g.oid
+  UNION SELECT b.at, i.inhrelid FROM below b JOIN pg_catalog.pg_inherits i ON i.inhparent = b.oid
+), columns(oid, names) AS (
+  SELECT a.attrelid, array_agg(a.attname ORDER BY a.attname) FROM pg_catalog.pg_attribute a
+  WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid IN (SELECT oid FROM governed UNION SELECT view FROM governed)
+  GROUP BY 1)
+SELECT DISTINCT b.at, false FROM below b JOIN pg_catalog.pg_class c ON c.oid = b.oid
+WHERE c.relkind IN ('r', 'p') AND NOT c.relrowsecurity
+UNION ALL
+SELECT g.at, true FROM governed g JOIN columns t ON t.oid = g.oid JOIN columns v ON v.oid = g.view
+WHERE t.names <> v.names";
+
+/// The names of the objects that must be made again because a table outgrew them.
+async fn outgrown(client: &Client, emitted: &Emitted) -> Result<BTreeSet<String>, DbError> {
+    let all = || emitted.tables.iter();
+    let schemas: Vec<&str> = all().map(|t| t.table.schema.as_str()).collect();
+    let tables: Vec<&str> = all().map(|t| t.table.name.as_str()).collect();
+    let view_schemas: Vec<Option<&str>> = all().map(|t| t.view.as_ref().map(|v| v.schema.as_str())).collect();
+    let views: Vec<Option<&str>> = all().map(|t| t.view.as_ref().map(|v| v.name.as_str())).collect();
+    let mut out = BTreeSet::new();
+    for row in client.query(OUTGROWN, &[&schemas, &tables, &view_schemas, &views]).await? {
+        let at = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or(usize::MAX);
+        let Some(table) = emitted.tables.get(at) else { continue };
+        match (row.try_get(1)?, &table.view) {
+            (true, Some(view)) => out.insert(view.to_string()),
+            _ => out.insert(format!("{}: {}", table.table.plain(), crate::compiler::emit::BELOW)),
+        };
+    }
+    Ok(out)
 }
 
 /// Policies and triggers that are not on their tables.
@@ -272,7 +317,8 @@ fn missing_rules(emitted: &Emitted, touched: &Touched) -> BTreeSet<String> {
 
 /// True when the object is not in the database.
 pub fn is_missing(state: &State, object: &Object) -> bool {
-    state.missing.contains(lookup_name(object).unwrap_or(&object.name))
+    let name = lookup_name(object).unwrap_or(&object.name);
+    state.missing.contains(name) || state.outgrown.contains(name)
 }
 
 /// The names that can be looked up: `schema.name`, with a function's arguments cut off. Other names are for people.

@@ -37,6 +37,7 @@ pub fn is_in_force(policy: &Policy<'_>, state: &State) -> bool {
     state.again == Again::No
         && state.in_force.as_ref().is_some_and(|v| v.digest == policy.emitted.digest)
         && state.missing.is_empty()
+        && state.outgrown.is_empty()
         && policy.emitted.graphs.iter().all(|graph| state::is_built(state, graph))
 }
 

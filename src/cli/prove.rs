@@ -85,7 +85,7 @@ pub async fn diff(global: &Global, out: Output, policy: Option<&Path>, old: Opti
             continue;
         }
         let what = format!("{} of {}", change.permission, change.ty);
-        let mut say = |verb: &str, count: usize, example: &Option<Example>| -> Result<(), DbError> {
+        let say = |verb: &str, count: usize, example: &Option<Example>| -> Result<(), DbError> {
             let Some(example) = example else { return Ok(()) };
             let objects = counted(u64::try_from(count).unwrap_or(u64::MAX), "object");
             let how = example.how.join("; ");

@@ -7,6 +7,7 @@ use crate::compiler::model::{Condition, PermId, Place, RelId, Source, Subject, T
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built, owner_function};
 use super::key::Id;
 use super::names::{self, ShareSubject};
+use super::nodes::Nodes;
 use super::views::Made;
 
 /// A source as rows: a FROM item and the columns with the object's and the subject's key in it.
@@ -19,6 +20,17 @@ pub struct Rows {
     pub subject: Option<Id>,
     /// Which rows count, SQL text without AND; `None` when all.
     pub condition: Option<String>,
+    /// The condition that the object is there, where a row may outlive it and `condition` does not say so. A query that
+    /// looks at objects which are there anyway needs none.
+    pub there: Option<String>,
+}
+
+impl Rows {
+    /// What must hold of a row besides, each with AND before it, where the object may not be there.
+    fn conditions(&self) -> String {
+        let all = self.condition.iter().chain(&self.there);
+        all.map(|condition| format!(" AND {condition}")).collect()
+    }
 }
 
 impl Policy<'_> {
@@ -36,6 +48,7 @@ impl Policy<'_> {
                     object: self.key(ty)?.of_row("this"),
                     subject,
                     condition: joined(conditions),
+                    there: None,
                 })
             }
             Place::Table { table, object, subject, condition } => {
@@ -44,12 +57,15 @@ impl Policy<'_> {
                 if let Some(condition) = condition {
                     conditions.push(self.on_row(table, condition, "l"));
                 }
-                conditions.extend(self.counted(ty, &object)?);
+                let counted = self.counted(ty, &object)?;
+                let there = if counted.is_none() { Some(self.there(ty, &object)?) } else { None };
+                conditions.extend(counted);
                 Ok(Rows {
                     from: format!("{table} AS l"),
                     object,
                     subject: Some(subject),
                     condition: joined(conditions),
+                    there,
                 })
             }
             Place::Shared { condition, .. } => {
@@ -64,6 +80,8 @@ impl Policy<'_> {
                     object,
                     subject: self.share_subject(source.subject)?,
                     condition: joined(conditions),
+                    // Shares end with their objects.
+                    there: None,
                 })
             }
             Place::Role { permission } => self.role_rows(ty, *permission, source),
@@ -104,6 +122,7 @@ impl Policy<'_> {
             object,
             subject: self.share_subject(source.subject)?,
             condition: Some(conditions.join(" AND ")),
+            there: None,
         })
     }
 
@@ -138,12 +157,21 @@ impl Policy<'_> {
         Ok(Some(format!("(SELECT true FROM {} AS this WHERE {same} AND {conditions} LIMIT 1)", def.table)))
     }
 
-    /// `SELECT` of the ids of the objects on which the caller is in the relation, from the sources that `keep` takes.
+    /// The condition that there is an object `id` of type `ty` and that it counts.
+    pub fn there(&self, ty: TypeId, id: &Id) -> Emit<String> {
+        let same = self.key(ty)?.of_row("this").equals(id);
+        let counts = self.counts(ty, "this")?;
+        Ok(format!("(SELECT true FROM {} AS this WHERE {same}{counts} LIMIT 1)", self.ty(ty)?.table))
+    }
+
+    /// `SELECT` of the ids of the objects on which the caller is in the relation, from the sources that `keep` takes;
+    /// link rows that name no object count only for a caller who looks at objects that are there (`loose`).
     pub fn held_rows(
         &self,
         scope: &mut Scope,
         ty: TypeId,
         relation: RelId,
+        loose: bool,
         keep: impl Fn(&Source) -> bool,
     ) -> Emit<Vec<String>> {
         let found = self.relation(ty, relation)?;
@@ -160,7 +188,11 @@ impl Policy<'_> {
                     }
                     (_, subject, _) => self.is_caller(scope, source.subject, subject.as_ref())?,
                 };
-                let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
+                let condition = if loose {
+                    rows.condition.iter().map(|c| format!(" AND {c}")).collect()
+                } else {
+                    rows.conditions()
+                };
                 let ids = scope.ids(self.key(ty)?, &rows.object);
                 Ok(format!("SELECT {ids} FROM {} WHERE {holder}{condition}", rows.from))
             })
@@ -173,10 +205,11 @@ impl Policy<'_> {
         for (at, found) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
             let relation = RelId(at);
             let is_listed = |s: &Source| !s.place.is_in_row();
-            self.relation_pair(ty, relation, &found.name, |_| true, made)?;
+            self.relation_pair(ty, relation, &found.name, false, |_| true, made)?;
+            // The listed part is asked for of rows that are there.
             let listed = self.listed_part(ty, relation)?;
             if listed != found.name && found.sources.iter().any(is_listed) {
-                self.relation_pair(ty, relation, &listed, is_listed, made)?;
+                self.relation_pair(ty, relation, &listed, true, is_listed, made)?;
             }
             self.mine_function(ty, relation, made)?;
         }
@@ -189,17 +222,18 @@ impl Policy<'_> {
         ty: TypeId,
         relation: RelId,
         part: &str,
+        loose: bool,
         keep: impl Fn(&Source) -> bool,
         made: &mut Made,
     ) -> Emit<()> {
         let def = self.ty(ty)?;
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
-        let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
+        let rows = self.held_rows(&mut scope, ty, relation, loose, &keep)?;
         // Such a row names no view, so its parts have nothing of the scope to divide.
         let parts = rows.into_iter().map(|row| (row, scope.clone())).collect();
         made.union_view(&names::view(def, part), self.key(ty)?, parts);
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
-        let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
+        let rows = self.held_rows(&mut scope, ty, relation, loose, &keep)?;
         self.set_function(ty, part, &scope, &rows.join("\nUNION ALL\n"), made)
     }
 
@@ -219,14 +253,14 @@ impl Policy<'_> {
         let own_group = |s: &Source| s.subject == Subject::Group(ty, relation);
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let key = self.key(ty)?;
-        let start = self.held_rows(&mut scope, ty, relation, |s| !own_group(s))?;
+        let start = self.held_rows(&mut scope, ty, relation, false, |s| !own_group(s))?;
         let steps: Vec<String> = found
             .sources
             .iter()
             .filter(|s| own_group(s))
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
-                let condition = rows.condition.map(|c| format!(" WHERE {c}")).unwrap_or_default();
+                let condition = rows.conditions().replacen(" AND ", " WHERE ", 1);
                 let member = rows.subject.as_ref().map(|subject| key.typed(subject, "member")).unwrap_or_default();
                 Ok(format!("SELECT {member}, {} FROM {}{condition}", key.typed(&rows.object, "id"), rows.from))
             })
@@ -306,7 +340,7 @@ impl Policy<'_> {
 
     /// A probe of the relation over a path: any object whose id is in the array `path` on which the caller is in it
     /// through a listed source.
-    pub fn path_probes(&self, scope: &mut Scope, relation: RelId, path: &str) -> Emit<Vec<String>> {
+    pub fn path_probes(&self, scope: &mut Scope, relation: RelId, nodes: &Nodes<'_>, path: &str) -> Emit<Vec<String>> {
         let ty = scope.ty;
         let found = self.relation(ty, relation)?;
         found
@@ -317,21 +351,20 @@ impl Policy<'_> {
                 let rows = self.rows(ty, relation, source)?;
                 let holder = self.is_caller(scope, source.subject, rows.subject.as_ref())?;
                 let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
-                let on_path = self.key(ty)?.among(&rows.object, path);
-                Ok(format!("(SELECT true FROM {} WHERE {on_path} AND {holder}{condition} LIMIT 1)", rows.from))
+                let (from, on_path) = nodes.rows_on(&rows.from, &rows.object, path);
+                Ok(format!("(SELECT true FROM {from} WHERE {on_path} AND {holder}{condition} LIMIT 1)"))
             })
             .collect()
     }
 
     /// A look-up of a row of the type itself, for terms that need its columns: any object of the path on which one of
     /// `tests` (SQL text on `this`) holds.
-    pub fn path_row_probe(&self, ty: TypeId, tests: &[String], path: &str) -> Emit<String> {
+    pub fn path_row_probe(&self, ty: TypeId, tests: &[String], nodes: &Nodes<'_>, path: &str) -> Emit<String> {
         let def = self.ty(ty)?;
-        let key = self.key(ty)?;
+        let own = self.key(ty)?.of_row("this");
+        let (from, on_path) = nodes.rows_on(&format!("{} AS this", def.table), &own, path);
         Ok(format!(
-            "(SELECT true FROM {} AS this WHERE {} AND ({}){} LIMIT 1)",
-            def.table,
-            key.among(&key.of_row("this"), path),
+            "(SELECT true FROM {from} WHERE {on_path} AND ({}){} LIMIT 1)",
             tests.join(" OR "),
             self.counts(ty, "this")?
         ))

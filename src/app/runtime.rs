@@ -346,10 +346,12 @@ fn read_keys() -> std::io::Result<Receiver<Event>> {
     std::thread::Builder::new().name("keys".into()).spawn(move || {
         loop {
             match event::poll(LOOK) {
-                Ok(true) => match event::read() {
-                    Ok(event) if sender.blocking_send(event).is_ok() => {}
-                    _ => return,
-                },
+                Ok(true) => {
+                    let Ok(event) = event::read() else { return };
+                    if sender.blocking_send(event).is_err() {
+                        return;
+                    }
+                }
                 // A terminal that is gone reads as one that has nothing to say, for ever.
                 Ok(false) if terminal::is_there() => {}
                 _ => return,

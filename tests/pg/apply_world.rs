@@ -209,6 +209,7 @@ pub fn quick() -> ApplyOptions {
         budget: Duration::from_millis(1500),
         cluster_size: 16,
         agreed_plan: None,
+        ..ApplyOptions::default()
     }
 }
 

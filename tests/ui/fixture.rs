@@ -260,6 +260,7 @@ pub fn report() -> ApplyReport {
         objects: 39,
         graphs_built: 1,
         graphs_kept: 1,
+        findings: Vec::new(),
     }
 }
 

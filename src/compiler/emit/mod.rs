@@ -5,10 +5,12 @@
 //! `share_api`, `who` and `why` are the functions of schema `authz`; [`graph`] is the ancestor index.
 
 mod api;
+mod asks;
 mod check;
 mod condition;
 mod context;
 mod describe;
+mod explain_rule;
 pub mod graph;
 mod in_row;
 mod invariants;
@@ -16,6 +18,7 @@ mod key;
 pub mod logic;
 mod masks;
 mod names;
+mod nodes;
 mod permissions;
 mod principals;
 mod relations;
@@ -41,6 +44,8 @@ use context::{Emit, Policy, not_built};
 use key::Key;
 pub use rules::BELOW;
 use views::Made;
+
+pub use principals::with_arguments as caveat_with_arguments;
 
 /// What can be set about the generated SQL. None of it changes who may see what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +74,8 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
         ("session", include_str!("../../../sql/20_session.sql")),
         ("refusals", include_str!("../../../sql/30_refusals.sql")),
         ("sharing", include_str!("../../../sql/40_sharing.sql")),
+        ("what is enforced", include_str!("../../../sql/70_enforced.sql")),
+        ("ways around the rules", include_str!("../../../sql/80_lint.sql")),
     ]
 }
 
@@ -164,6 +171,8 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     policy.who_objects(&mut made)?;
     policy.why_objects(&mut made)?;
     policy.invariant_objects(&mut made)?;
+    policy.ask_objects(&mut made)?;
+    policy.explain_rule_api(&mut made)?;
 
     let mut rules = Vec::new();
     let mut tables = Vec::new();
@@ -261,6 +270,7 @@ fn grants(policy: &Policy<'_>, made: &Made) -> Vec<Object> {
         ("schemas", format!("GRANT USAGE ON SCHEMA {} TO {role}", schemas.join(", "))),
         ("authz_int.refuse", format!("GRANT EXECUTE ON FUNCTION authz_int.refuse(text, text, text) TO {role}")),
         ("authz.ctx", format!("GRANT EXECUTE ON FUNCTION authz.ctx(text) TO {role}")),
+        ("authz.connection_check", format!("GRANT EXECUTE ON FUNCTION authz.connection_check() TO {role}")),
     ];
     let functions: Vec<String> =
         made.callable.iter().map(|name| if name.ends_with(')') { name.clone() } else { format!("{name}()") }).collect();

@@ -11,7 +11,7 @@ use crate::db::plan::changes::left_closed;
 use crate::db::plan::locks::touched_now;
 use crate::db::plan::state::{self, Made, State};
 use crate::db::plan::way::InPlace;
-use crate::db::plan::{Blocker, Change};
+use crate::db::plan::{Again, Blocker, Change};
 use crate::db::progress::Progress;
 
 use super::Failure;
@@ -37,7 +37,8 @@ pub(super) async fn whole(job: &Job<'_>, state: &State, kept: &BTreeSet<usize>) 
         job.client().execute("DELETE FROM authz_int.graphs WHERE name = $1", &[graph]).await?;
     }
     let before = state.in_force.as_ref().and_then(|v| v.record.app_role.as_deref());
-    match before.filter(|before| *before != job.policy.model.app_role.as_str()) {
+    let again = job.options.again != Again::No;
+    match before.filter(|before| again || *before != job.policy.model.app_role.as_str()) {
         Some(role) => revoke(job, role).await,
         None => Ok(()),
     }
@@ -198,7 +199,7 @@ fn is_upkeep(job: &Job<'_>, name: &str) -> bool {
 
 /// Objects outside of `Gone` that depend on one in it. `$4` are names of functions this apply makes again, whose old
 /// bodies may depend on what goes.
-const OTHERS: &str = "
+pub(super) const OTHERS: &str = "
 WITH gone(classid, objid) AS (
   SELECT 'pg_class'::regclass::oid, unnest($1::oid[]) UNION ALL SELECT 'pg_proc'::regclass::oid, unnest($2::oid[])
   UNION ALL SELECT 'pg_type'::regclass::oid, unnest($3::oid[])
@@ -214,6 +215,8 @@ WITH gone(classid, objid) AS (
 SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0), pg_describe_object(d.goneclass, d.gone, 0), d.gone
 FROM dependents d
 WHERE NOT EXISTS (SELECT FROM gone g WHERE g.classid = d.classid AND g.objid = d.objid)
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN gone g ON g.objid = t.tgrelid
+                  WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid)
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace,
                   unnest($4::text[]) AS x(name)
                   WHERE d.classid = 'pg_proc'::regclass AND p.oid = d.objid

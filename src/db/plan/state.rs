@@ -7,8 +7,9 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 
 use super::locks::Touched;
-use super::names;
+use super::{Policy, names};
 use crate::compiler::ident::QualName;
+use crate::compiler::model::{Command, Place};
 use crate::compiler::objects::{Emitted, GraphTables, Object, ObjectKind};
 use crate::db::error::DbError;
 
@@ -37,6 +38,15 @@ pub struct Record {
     /// The app role it granted to.
     #[serde(default)]
     pub app_role: Option<String>,
+    /// Tables with rules, as schema and name: what stands here is by name, so that a restored database has it too.
+    #[serde(default)]
+    pub governed: Vec<Vec<String>>,
+    /// Tables whose rows the rules or an index trust: those of the types and those that relations are read from.
+    #[serde(default)]
+    pub reads: Vec<Vec<String>>,
+    /// Columns with masks, as schema, table and column.
+    #[serde(default)]
+    pub masks: Vec<Vec<String>>,
     /// Its objects, in the order they were made.
     #[serde(default)]
     pub objects: Vec<Made>,
@@ -61,9 +71,37 @@ pub struct Made {
 
 impl Record {
     /// The record of what is about to be made.
-    pub fn of(app_role: &str, emitted: &Emitted) -> Record {
-        let objects = emitted.objects.iter().map(Made::of).collect();
-        Record { app_role: Some(app_role.to_owned()), objects, left: Vec::new() }
+    pub fn of(policy: &Policy<'_>) -> Record {
+        let mut reads = BTreeSet::new();
+        let mut masks = BTreeSet::new();
+        for ty in &policy.model.types {
+            reads.insert(words(&ty.table));
+            for source in ty.relations.iter().flat_map(|relation| &relation.sources) {
+                if let Place::Table { table, .. } = &source.place {
+                    reads.insert(words(table));
+                }
+            }
+        }
+        for rules in &policy.model.rules {
+            let Some(ty) = policy.model.ty(rules.ty) else { continue };
+            for rule in &rules.rules {
+                let Command::Mask(columns) = &rule.command else { continue };
+                masks.extend(columns.iter().map(|column| {
+                    let mut mask = words(&ty.table);
+                    mask.push(column.as_str().to_owned());
+                    mask
+                }));
+            }
+        }
+        let governed: BTreeSet<_> = policy.emitted.tables.iter().map(|table| words(&table.table)).collect();
+        Record {
+            app_role: Some(policy.model.app_role.as_str().to_owned()),
+            governed: governed.into_iter().collect(),
+            reads: reads.into_iter().collect(),
+            masks: masks.into_iter().collect(),
+            objects: policy.emitted.objects.iter().map(Made::of).collect(),
+            left: Vec::new(),
+        }
     }
 
     /// Everything of it that may still be there.
@@ -75,6 +113,10 @@ impl Record {
     pub fn by_name(&self) -> BTreeMap<(&str, &str), &Made> {
         self.all().map(|made| ((made.kind.as_str(), made.name.as_str()), made)).collect()
     }
+}
+
+fn words(table: &QualName) -> Vec<String> {
+    vec![table.schema.as_str().to_owned(), table.name.as_str().to_owned()]
 }
 
 impl Made {
@@ -114,6 +156,31 @@ pub struct State {
     pub outgrown: BTreeSet<String>,
     /// Policies and triggers of ours that are there.
     pub touched: Touched,
+    /// What is made again though it is as it was made.
+    pub again: Again,
+}
+
+/// What an apply makes again though it is as it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Again {
+    /// Nothing.
+    #[default]
+    No,
+    /// Everything but what holds data: the indexes and the shares.
+    Rules,
+    /// The indexes too, built from the tables; the shares stay.
+    Everything,
+}
+
+impl State {
+    /// The same, with more to be made again.
+    pub fn again(mut self, again: Again) -> State {
+        self.again = again;
+        if again == Again::Everything {
+            self.built.clear();
+        }
+        self
+    }
 }
 
 const VERSIONS: &str = "
@@ -336,6 +403,7 @@ mod tests {
                 graph: Some("g1".into()),
             }],
             left: Vec::new(),
+            ..Record::default()
         };
         let text = serde_json::to_string(&record).unwrap_or_default();
         assert_eq!(serde_json::from_str::<Record>(&text).ok(), Some(record));

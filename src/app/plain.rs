@@ -234,8 +234,8 @@ impl Plain {
             }
             let frame = |c: char| ('\u{2500}'..='\u{257f}').contains(&c);
             let words: Vec<String> = row
-                .split(|c| frame(c))
-                .map(|part| part.trim().split_whitespace().collect::<Vec<_>>().join(" "))
+                .split(frame)
+                .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "))
                 .filter(|part| !part.is_empty())
                 .collect();
             if number == 1 {

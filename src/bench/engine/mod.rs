@@ -97,6 +97,8 @@ pub struct Engine {
     pub warmed_up: f64,
     /// Whether the speed had settled by then.
     pub settled: bool,
+    /// When the last window ended.
+    last: Option<Instant>,
 }
 
 /// One window.
@@ -142,7 +144,7 @@ impl Engine {
             .into_iter()
             .map(|worker| tokio::spawn(work(Arc::clone(&shared), tickets.clone(), worker)))
             .collect();
-        Ok(Engine { shared, dispatcher, workers, warm_up: pace.warm_up, warmed_up: 0.0, settled: false })
+        Ok(Engine { shared, dispatcher, workers, warm_up: pace.warm_up, warmed_up: 0.0, settled: false, last: None })
     }
 
     /// Waits until the speed has settled. Says why not, when the run was stopped before.
@@ -167,11 +169,20 @@ impl Engine {
             }
         }
         self.warmed_up = began.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Where a window begins: the first one now, a later one where the last one ended, so that nothing lies between.
+    fn begin(&mut self) -> Instant {
+        if let Some(last) = self.last {
+            return last;
+        }
+        let now = Instant::now();
         let mut recorder = self.shared.recorder();
         let cold = std::mem::take(&mut recorder.tally.cold);
         recorder.tally = Tally { cold, ..Tally::default() };
-        recorder.phase = Phase::Measuring { since: Instant::now() };
-        Ok(())
+        recorder.phase = Phase::Measuring { since: now };
+        now
     }
 
     /// Measures for so long; with `until`, at most so much longer until that is true of what was counted. The last
@@ -184,7 +195,7 @@ impl Engine {
         stop: &Stop,
         mut tell: impl FnMut(f64, &Tally),
     ) -> Window {
-        let began = Instant::now();
+        let began = self.begin();
         let mut failure = None;
         while began.elapsed() < length {
             let left = length.saturating_sub(began.elapsed()).min(Duration::from_secs(1));
@@ -199,7 +210,9 @@ impl Engine {
                 failure = self.wait(Duration::from_millis(50), stop).await.err();
             }
         }
-        let seconds = began.elapsed().as_secs_f64();
+        let ended = Instant::now();
+        let seconds = ended.saturating_duration_since(began).as_secs_f64();
+        self.last = Some(ended);
         if last || failure.is_some() {
             self.end().await;
         }

@@ -91,7 +91,7 @@ async fn every_scenario_passes_as_things_are_and_leaves_nothing_behind() {
     let open = Plan { rate: Some(40.0), until: None, measure: Duration::from_millis(400), ..docs.plan("open-file") };
     let result = docs.measure(&open).await;
     assert_eq!((result.pace.as_str(), result.latency_is.as_str()), ("open", "from the intended start"));
-    assert!((12..=20).contains(&result.operations), "{}", result.text());
+    assert!((12..=30).contains(&result.operations), "{}", result.text());
     assert!(result.service_ms.n > 0);
 }
 
@@ -134,8 +134,9 @@ const FAULTS: &[Fault] = &[
     Fault { scenario: "readers", sql: LEAK, mend: MEND_LEAK, says: "does not see exactly" },
     Fault {
         scenario: "who",
-        sql: "CREATE OR REPLACE FUNCTION authz.who(kind text, id text, perm text)
-            RETURNS TABLE(subject_kind text, subject_id text) LANGUAGE sql AS $$ SELECT 'user', '1' $$",
+        sql: "DO $do$ BEGIN EXECUTE format('CREATE OR REPLACE FUNCTION authz.who(kind text, id text, perm text)
+            RETURNS %s LANGUAGE plpgsql AS $f$ BEGIN subject_kind := ''user''; subject_id := ''1''; RETURN NEXT; END $f$',
+            pg_get_function_result('authz.who(text, text, text)'::regprocedure)); END $do$",
         mend: Mend::Function("authz", "who"),
         says: "where it must be other",
     },

@@ -47,7 +47,7 @@ async fn each_way_around_is_found_and_closed() {
         ("AZ820", "ALTER ROLE APP BYPASSRLS".into(), "APP", "has BYPASSRLS".into()),
         ("AZ820", "ALTER ROLE APP SUPERUSER".into(), "APP", "superuser".into()),
         ("AZ820", format!("GRANT {wider} TO APP"), "APP", format!("through APP -> {wider} -> {boss}")),
-        ("AZ822", "ALTER TABLE app.folders OWNER TO APP".into(), "app.folders", "owns it".into()),
+        ("AZ822", "ALTER TABLE app.folders owner to APP".into(), "app.folders", "owns it".into()),
         ("AZ821", "ALTER TABLE app.folders DISABLE ROW LEVEL SECURITY".into(), "app.folders", "is off".into()),
         ("AZ821", "ALTER TABLE app.folders FORCE ROW LEVEL SECURITY".into(), "app.folders", "is forced".into()),
         ("AZ823", "CREATE POLICY mine ON app.folders USING (true)".into(), "app.folders", "policy mine".into()),
@@ -76,7 +76,7 @@ async fn each_way_around_is_found_and_closed() {
         }
         planted(&ground, &session, code, plant, object, why).await;
     }
-    let plant = format!("ALTER TABLE app.folders OWNER TO {boss}; GRANT {wider} TO APP");
+    let plant = format!("ALTER TABLE app.folders owner to {boss}; GRANT {wider} TO APP");
     planted(&ground, &session, "AZ822", &plant, "app.folders", &format!("through APP -> {wider} -> {boss}")).await;
     ground.admin.batch_execute(&format!("ALTER TABLE app.folders OWNER TO {}", ground.owner)).await.unwrap();
     let trigger: String = ground

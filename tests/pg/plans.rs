@@ -36,7 +36,6 @@ async fn a_plan_that_was_read_is_refused_when_something_moved() {
     let app = &ground.app;
     let moves = [
         "ALTER TABLE app.folders ADD COLUMN more int".to_owned(),
-        "CREATE INDEX ON app.folder_links (shown_in)".to_owned(),
         "CREATE POLICY mine ON app.folders USING (true)".to_owned(),
         "DROP POLICY mine ON app.folders".to_owned(),
         "CREATE TABLE app.more () INHERITS (app.folders)".to_owned(),

@@ -58,6 +58,15 @@ async fn a_restored_database_enforces_the_same() {
     let verified = async || -> bool { there.client.query_one("SELECT authz.verify()", &[]).await.unwrap().get(0) };
     assert!(verified().await);
 
+    let count = "SELECT count(*) FROM app.files";
+    for user in [1, 2, 3] {
+        let (here, there) = (
+            crate::apply_docs::as_user(&session, user, count).await,
+            crate::apply_docs::as_user(&there, user, count).await,
+        );
+        assert_eq!(here, there, "user {user}");
+    }
+
     // A move, with the index kept by the restored triggers.
     let moved = there
         .client
@@ -71,12 +80,4 @@ async fn a_restored_database_enforces_the_same() {
     assert_eq!(moved, 1);
     assert!(verified().await);
     assert!(Docs::new(POLICY).apply(&there).await.unwrap().unchanged);
-    let count = "SELECT count(*) FROM app.files";
-    for user in [1, 2, 3] {
-        let (here, there) = (
-            crate::apply_docs::as_user(&session, user, count).await,
-            crate::apply_docs::as_user(&there, user, count).await,
-        );
-        assert_eq!(here, there, "user {user}");
-    }
 }

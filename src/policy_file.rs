@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::compiler::diagnostic::Diagnostic;
 use crate::compiler::include::{LoadError, Loader};
+use crate::compiler::objects::Emitted;
 use crate::compiler::{Compiled, compile_with};
 use crate::db::error::DbError;
 
@@ -51,6 +53,35 @@ impl PolicyFile {
 /// Compiles a text that is, or will be, in this file.
 pub fn compile_file(path: &Path, text: &str) -> Compiled {
     compile_with(&path.display().to_string(), text, &Folder::of(path))
+}
+
+/// Everything the compiler says of a policy, with what it becomes: what the console and an editor show while one types.
+#[derive(Debug, Clone)]
+pub struct Analysis {
+    /// The policy, as far as it could be read.
+    pub compiled: Compiled,
+    /// Mistakes and lints, in the order of the text.
+    pub found: Vec<Diagnostic>,
+    /// What it becomes, when it has no mistakes.
+    pub emitted: Option<Emitted>,
+}
+
+impl Analysis {
+    /// Emits what was compiled, and lints it.
+    pub fn of(compiled: Compiled) -> Analysis {
+        let mut found = compiled.diagnostics.clone();
+        let emitted = compiled.model.as_ref().and_then(|model| match crate::compiler::emit::emit(model) {
+            Ok(emitted) => Some(emitted),
+            Err(more) => {
+                found.extend(more);
+                None
+            }
+        });
+        found.extend(compiled.lints(emitted.as_ref()));
+        found.sort_by_key(|d| (d.span.file.0, d.span.start, d.code));
+        found.dedup_by(|a, b| (a.code, a.span, &a.message) == (b.code, b.span, &b.message));
+        Analysis { compiled, found, emitted }
+    }
 }
 
 /// The folder of a policy, for its includes.

@@ -13,6 +13,7 @@ use super::terminal;
 use crate::compiler::diagnostic::Diagnostic;
 use crate::compiler::objects::Emitted;
 use crate::compiler::span::{FileId, SourceMap};
+use crate::policy_file::{Analysis, compile_file};
 
 /// A text to compile.
 #[derive(Debug)]
@@ -81,19 +82,9 @@ pub fn outcome(revision: u64, name: &Path, text: &str) -> Outcome {
 }
 
 fn compile(name: &Path, text: &str) -> (Vec<Finding>, Option<Emitted>) {
-    let compiled = crate::policy_file::compile_file(name, text);
-    let mut found = compiled.diagnostics.clone();
-    let emitted = compiled.model.as_ref().and_then(|model| match crate::compiler::emit::emit(model) {
-        Ok(emitted) => Some(emitted),
-        Err(more) => {
-            found.extend(more);
-            None
-        }
-    });
-    found.extend(compiled.lints(emitted.as_ref()));
-    found.sort_by_key(|d| (d.span.file.0, d.span.start, d.code));
-    found.dedup_by(|a, b| (a.code, a.span, &a.message) == (b.code, b.span, &b.message));
-    (found.iter().map(|found| finding(&compiled.sources, found)).collect(), emitted)
+    let analysis = Analysis::of(compile_file(name, text));
+    let found = analysis.found.iter().map(|found| finding(&analysis.compiled.sources, found)).collect();
+    (found, analysis.emitted)
 }
 
 /// A finding as the screen shows it: lines and columns from 0, and nothing in its words that steers a terminal.

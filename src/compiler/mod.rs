@@ -5,8 +5,10 @@ pub mod ast;
 pub mod cluster;
 pub mod codes;
 pub mod diagnostic;
+pub mod draft;
 pub mod emit;
 pub mod evaluate;
+pub mod format;
 pub mod graph;
 pub mod ident;
 pub mod include;
@@ -22,6 +24,7 @@ pub mod resolve;
 pub mod span;
 pub mod sql;
 pub mod suggest;
+pub mod symbols;
 
 use diagnostic::{Diagnostic, Severity};
 use include::{Loader, NoFiles};

@@ -15,8 +15,8 @@ use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response
 use lsp_types::notification::{self, Notification as _};
 use lsp_types::request::{self, Request as _};
 use lsp_types::{
-    CompletionOptions, DiagnosticSeverity, HoverProviderCapability, OneOf, PublishDiagnosticsParams, ServerCapabilities,
-    TextDocumentSyncCapability, TextDocumentSyncKind, Uri,
+    CompletionOptions, DiagnosticSeverity, HoverProviderCapability, OneOf, PublishDiagnosticsParams,
+    ServerCapabilities, TextDocumentSyncCapability, TextDocumentSyncKind, Uri,
 };
 use serde::de::DeserializeOwned;
 
@@ -154,14 +154,10 @@ impl Server {
 
     fn result(&mut self, method: &str, params: serde_json::Value) -> Option<Result<serde_json::Value, String>> {
         Some(match method {
-            request::HoverRequest::METHOD => arguments::<lsp_types::HoverParams>(params).and_then(|params| {
-                json(self.at(&params.text_document_position_params, features::hover))
-            }),
-            request::GotoDefinition::METHOD => {
-                arguments::<lsp_types::GotoDefinitionParams>(params).and_then(|params| {
-                    json(self.at(&params.text_document_position_params, features::definition))
-                })
-            }
+            request::HoverRequest::METHOD => arguments::<lsp_types::HoverParams>(params)
+                .and_then(|params| json(self.at(&params.text_document_position_params, features::hover))),
+            request::GotoDefinition::METHOD => arguments::<lsp_types::GotoDefinitionParams>(params)
+                .and_then(|params| json(self.at(&params.text_document_position_params, features::definition))),
             request::References::METHOD => arguments::<lsp_types::ReferenceParams>(params).and_then(|params| {
                 let declared = params.context.include_declaration;
                 json(self.at(&params.text_document_position, |project, file, at| {

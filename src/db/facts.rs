@@ -34,6 +34,14 @@ pub async fn read(client: &Client, models: &[&Model]) -> Result<Snapshot, DbErro
     Ok(snapshot)
 }
 
+/// The same inside the transaction that the session is in, whatever it has done so far.
+pub(super) async fn read_within(client: &Client, models: &[&Model]) -> Result<Snapshot, DbError> {
+    client.batch_execute("SAVEPOINT facts; SET LOCAL row_security = off").await?;
+    let snapshot = read_all(client, models).await?;
+    client.batch_execute("ROLLBACK TO SAVEPOINT facts; RELEASE SAVEPOINT facts").await?;
+    Ok(snapshot)
+}
+
 async fn read_all(client: &Client, models: &[&Model]) -> Result<Snapshot, DbError> {
     let moment = "SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
     let mut snapshot = Snapshot { facts: Facts::default(), now: client.query_one(moment, &[]).await?.try_get(0)? };
@@ -54,7 +62,7 @@ async fn read_all(client: &Client, models: &[&Model]) -> Result<Snapshot, DbErro
     Ok(snapshot)
 }
 
-fn unknown(error: CannotEvaluate) -> DbError {
+pub(super) fn unknown(error: CannotEvaluate) -> DbError {
     DbError::Usage(error.to_string())
 }
 

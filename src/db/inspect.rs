@@ -156,16 +156,7 @@ impl<'a> Inspector<'a> {
     /// Why `who` holds `permission` on the object, or what is missing.
     pub async fn why(&self, who: &Principal, ty: &str, id: &str, permission: &str) -> Result<Why, DbError> {
         self.check_permission(ty, permission)?;
-        self.in_transaction(async {
-            // As ourselves, not as the app role: it answers for whoever is signed in, and shows rows that only the
-            // operator may see.
-            as_role::sign_in(self.client, who).await?;
-            let asked = "SELECT authz.explain($1::text, $2::text, $3::text)";
-            let row = self.client.query_one(asked, &[&ty, &id, &permission]).await?;
-            let answer: serde_json::Value = row.try_get(0)?;
-            serde_json::from_value(answer).map_err(|e| DbError::Unexpected(format!("authz.explain: {e}")))
-        })
-        .await
+        self.in_transaction(why_within(self.client, who, ty, id, permission)).await
     }
 
     /// The object's row, with the session's own rights; `None` when there is no such row.
@@ -327,7 +318,7 @@ fn label_text(label: Option<&Ident>) -> String {
 }
 
 /// The values of the key columns in an id's text.
-fn key_parts(def: &TypeDef, id: &str) -> Result<Vec<String>, DbError> {
+pub(super) fn key_parts(def: &TypeDef, id: &str) -> Result<Vec<String>, DbError> {
     let parts = if def.key.len() == 1 { vec![id.to_owned()] } else { record_parts(id) };
     if parts.len() == def.key.len() {
         return Ok(parts);
@@ -335,6 +326,23 @@ fn key_parts(def: &TypeDef, id: &str) -> Result<Vec<String>, DbError> {
     let columns: Vec<String> = def.key.iter().map(|key| key.column.plain()).collect();
     let shown = crate::text::line(id);
     Err(DbError::Usage(format!("\"{shown}\" is not an id of a {}; write ({})", def.name, columns.join(","))))
+}
+
+/// Why, inside the transaction that the session is in; signs in for the rest of it.
+pub(super) async fn why_within(
+    client: &Client,
+    who: &Principal,
+    ty: &str,
+    id: &str,
+    permission: &str,
+) -> Result<Why, DbError> {
+    // As ourselves, not as the app role: it answers for whoever is signed in, and shows rows that only the operator may
+    // see.
+    as_role::sign_in(client, who).await?;
+    let asked = "SELECT authz.explain($1::text, $2::text, $3::text)";
+    let row = client.query_one(asked, &[&ty, &id, &permission]).await?;
+    let answer: serde_json::Value = row.try_get(0)?;
+    serde_json::from_value(answer).map_err(|e| DbError::Unexpected(format!("authz.explain: {e}")))
 }
 
 /// The fields of a row's text as PostgreSQL writes it: `(1,"a ""b""")`.

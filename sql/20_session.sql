@@ -1,7 +1,8 @@
 -- Who is signed in: a record in the setting authz.session, sealed with HMAC-SHA256 (RFC 2104) under a key that only
--- the owner can read. The record is `SEAL TIME|TYPE|ID`: 64 hex digits of seal, then the transaction's timestamp, so a
--- record taken from one transaction is worth nothing in a later message's. A parallel worker shares the timestamp and the
--- setting, so the check is PARALLEL SAFE.
+-- the owner can read. The record is `SEAL TIME|TYPE|SCOPES|ID`: 64 hex digits of seal, then the transaction's timestamp, so
+-- a record taken from one transaction is worth nothing in a later message's; SCOPES, joined by commas, is what the
+-- session is limited to, empty when to nothing. A parallel worker shares the timestamp and the setting, so the check is
+-- PARALLEL SAFE.
 
 -- The two padded keys of HMAC, worked out once: sealing is then two hashes.
 CREATE TABLE IF NOT EXISTS authz_int.session_key (
@@ -27,22 +28,24 @@ BEGIN
   INSERT INTO authz_int.session_key (inner_pad, outer_pad) VALUES (inner_key, outer_key) ON CONFLICT DO NOTHING;
 END $$;
 
--- Signs a principal in for the rest of the transaction. An empty type is nobody, on purpose.
-CREATE OR REPLACE FUNCTION authz_int.sign_in(kind text, id text) RETURNS void
+-- Signs a principal in for the rest of the transaction. An empty type is nobody, on purpose. The names of scopes hold
+-- no comma and no bar.
+CREATE OR REPLACE FUNCTION authz_int.sign_in(kind text, id text, scopes text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  body text := extract(epoch FROM transaction_timestamp())::text || '|' || kind || '|' || id;
+  body text := extract(epoch FROM transaction_timestamp())::text || '|' || kind || '|'
+               || array_to_string(scopes, ',') || '|' || id;
   seal text;
 BEGIN
   SELECT encode(sha256(k.outer_pad || sha256(k.inner_pad || convert_to(body, 'UTF8'))), 'hex') INTO STRICT seal
   FROM authz_int.session_key k;
   PERFORM set_config('authz.session', seal || body, true);
 END $$;
-REVOKE ALL ON FUNCTION authz_int.sign_in(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION authz_int.sign_in(text, text, text[]) FROM PUBLIC;
 
--- The principal of this transaction as {type, id}; {'', ''} when nobody is signed in on purpose.
+-- The principal of this transaction as {type, id, scopes}; {'', '', ...} when nobody is signed in on purpose.
 CREATE OR REPLACE FUNCTION authz_int.session() RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -54,6 +57,7 @@ DECLARE
   seal text;
   moment text;
   kind text;
+  scopes text;
 BEGIN
   IF sealed IS NULL OR sealed = '' THEN
     RAISE EXCEPTION 'AZ701: nobody is signed in'
@@ -68,13 +72,43 @@ BEGIN
       USING ERRCODE = '28000', HINT = 'Only authz.act_as may set authz.session, once in each transaction.';
   END IF;
   kind := split_part(body, '|', 2);
-  -- The id is everything after the second bar: it may hold bars itself.
-  RETURN ARRAY[kind, substr(body, length(moment) + length(kind) + 3)];
+  scopes := split_part(body, '|', 3);
+  -- The id is everything after the third bar: it may hold bars itself.
+  RETURN ARRAY[kind, substr(body, length(moment) + length(kind) + length(scopes) + 4), scopes];
 END $$;
 REVOKE ALL ON FUNCTION authz_int.session() FROM PUBLIC;
+
+-- Whether the app may sign somebody in without a key: not when the setting `act_as` is `off`, and not where a sign-in
+-- has limited this transaction to scopes, which it must not leave by signing in again. The operator may always.
+CREATE OR REPLACE FUNCTION authz_int.may_act_as() RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF EXISTS (SELECT FROM authz.settings s WHERE s.key = 'act_as' AND s.value = 'off') THEN
+    RAISE EXCEPTION 'AZ703: signing in by name alone is switched off'
+      USING ERRCODE = '28000', HINT = 'Sign in with a key or a token, or set act_as in authz.settings.';
+  END IF;
+  IF coalesce(current_setting('authz.session', true), '') <> '' AND (authz_int.session())[3] <> '' THEN
+    RAISE EXCEPTION 'AZ702: this transaction is limited to scopes, and who is signed in stays'
+      USING ERRCODE = '28000', HINT = 'Start another transaction to sign in as somebody else.';
+  END IF;
+END $$;
+REVOKE ALL ON FUNCTION authz_int.may_act_as() FROM PUBLIC;
 
 -- A value of the request's context: SET LOCAL authz_ctx.KEY = '...'. NULL when it is not set.
 CREATE OR REPLACE FUNCTION authz.ctx(key text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT nullif(current_setting('authz_ctx.' || key, true), '') $$;
+
+-- The hashes of the share links that the request brings: SET LOCAL authz_ctx.links = 'TOKEN[,TOKEN ...]'. A request
+-- may bring a hundred; more than that is somebody guessing.
+CREATE OR REPLACE FUNCTION authz_int.links() RETURNS bytea[]
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT coalesce(array_agg(sha256(convert_to(trim(t.token), 'UTF8'))), '{}')
+  FROM unnest((string_to_array(left(current_setting('authz_ctx.links', true), 10000), ','))[1:100]) t(token)
+  WHERE trim(t.token) <> ''
+$$;

@@ -156,10 +156,24 @@ impl<'m> Reading<'m> {
                 Place::Polymorphic { type_column, id_column } => {
                     columns.extend([type_column.clone(), id_column.clone()])
                 }
-                Place::Table { .. } | Place::Shared { .. } | Place::Role { .. } => {}
+                Place::Shared { condition, .. } => {
+                    columns.extend(condition.iter().flat_map(|c| condition_columns(&c.sql)))
+                }
+                // Whose roles count is what the relation to their owner says.
+                Place::Role { .. } => columns.extend(self.owner_columns()),
+                Place::Table { .. } => {}
             }
         }
         columns
+    }
+
+    /// The column that names the owner of the type's roles.
+    fn owner_columns(&self) -> Vec<Ident> {
+        let from = self.ty.roles.as_ref().and_then(|roles| roles.from).and_then(|from| self.ty.relation(from));
+        let places = from.into_iter().flat_map(|relation| &relation.sources).map(|source| &source.place);
+        places
+            .flat_map(|place| if let Place::Column { columns } = place { columns.clone() } else { Vec::new() })
+            .collect()
     }
 
     /// The columns that link to objects it follows.

@@ -93,6 +93,23 @@ pub async fn become_principal(client: &Client, app_role: &Ident, principal: &Pri
     sign_in(client, principal).await
 }
 
+/// The same in a session limited to `scopes`. Only the policy's owner may sign somebody in like that, so it happens before
+/// the role is switched.
+pub async fn become_limited(
+    client: &Client,
+    app_role: &Ident,
+    principal: &Principal,
+    scopes: &[String],
+) -> Result<(), DbError> {
+    let (ty, id) = match principal {
+        Principal::Nobody => (None, None),
+        Principal::Of { ty, id } => (Some(ty.as_str()), Some(id.as_str())),
+    };
+    client.execute("SELECT authz_gen.sign_in($1::text, $2::text, $3::text[])", &[&ty, &id, &scopes]).await?;
+    client.batch_execute(&format!("SET LOCAL ROLE {app_role}")).await?;
+    Ok(())
+}
+
 /// Signs in for the rest of the transaction.
 pub async fn sign_in(client: &Client, principal: &Principal) -> Result<(), DbError> {
     let (ty, id) = match principal {

@@ -12,7 +12,7 @@ use super::connect::Session;
 use super::error::DbError;
 use super::why::Why;
 use crate::compiler::ident::Ident;
-use crate::compiler::model::{Model, TypeDef};
+use crate::compiler::model::{KeyType, Model, TypeDef};
 
 /// The longest a question may take. A question that takes longer is a finding by itself.
 const TIMEOUT: &str = "20s";
@@ -71,6 +71,7 @@ impl<'a> Inspector<'a> {
     /// May `who` do `permission` on the object?
     pub async fn can(&self, who: &Principal, ty: &str, id: &str, permission: &str) -> Result<bool, DbError> {
         self.check_permission(ty, permission)?;
+        self.check_ids(who, ty, id)?;
         self.as_principal(who, async {
             let asked = "SELECT authz.can($1::text, $2::text, $3::text)";
             let row = self.client.query_one(asked, &[&ty, &id, &permission]).await?;
@@ -127,14 +128,16 @@ impl<'a> Inspector<'a> {
     }
 
     /// Who holds `permission` on the object, at most `limit` of them; `after` is `Some` when there are more. People of
-    /// the user type carry their rows' names; `anyone` and `everyone` (who is signed in) are types of their own.
+    /// the user type carry their rows' names; `anyone`, `everyone` (who is signed
+    /// in as a user; the label says who does not hold it), `nobody` (who is not signed in) and `link` are types of their own.
     pub async fn who(&self, ty: &str, id: &str, permission: &str, limit: u32) -> Result<Page, DbError> {
         self.check_permission(ty, permission)?;
+        self.check_ids(&Principal::Nobody, ty, id)?;
         let Some(user) = self.model.ty(self.model.user) else { return Err(DbError::NoPolicy(String::new())) };
         let label = self.label_column(user).await?;
         // The people are cut before their rows are joined, so that only so many rows are read.
         let asked = format!(
-            "SELECT w.subject_kind, w.subject_id, {}
+            "SELECT w.subject_kind, w.subject_id, coalesce({}, 'except ' || array_to_string(w.exceptions, ', '))
              FROM (SELECT * FROM authz.who($1::text, $2::text, $3::text) LIMIT {}) w
              LEFT JOIN {} AS t ON w.subject_kind = $4 AND {} = w.subject_id
              ORDER BY w.subject_kind <> $4 DESC, length(w.subject_id), w.subject_id",
@@ -156,6 +159,7 @@ impl<'a> Inspector<'a> {
     /// Why `who` holds `permission` on the object, or what is missing.
     pub async fn why(&self, who: &Principal, ty: &str, id: &str, permission: &str) -> Result<Why, DbError> {
         self.check_permission(ty, permission)?;
+        self.check_ids(who, ty, id)?;
         self.in_transaction(why_within(self.client, who, ty, id, permission)).await
     }
 
@@ -285,6 +289,13 @@ impl<'a> Inspector<'a> {
         })
     }
 
+    fn check_ids(&self, who: &Principal, ty: &str, id: &str) -> Result<(), DbError> {
+        if let Principal::Of { ty, id } = who {
+            check_id(self.type_named(ty)?, id)?;
+        }
+        check_id(self.type_named(ty)?, id)
+    }
+
     fn check_permission(&self, ty: &str, permission: &str) -> Result<(), DbError> {
         let def = self.type_named(ty)?;
         if def.permission_named(permission).is_some() {
@@ -343,6 +354,31 @@ pub(super) async fn why_within(
     let row = client.query_one(asked, &[&ty, &id, &permission]).await?;
     let answer: serde_json::Value = row.try_get(0)?;
     serde_json::from_value(answer).map_err(|e| DbError::Unexpected(format!("authz.explain: {e}")))
+}
+
+/// Fails with the id when a key of this type cannot be so: the server's own words would name neither.
+fn check_id(def: &TypeDef, id: &str) -> Result<(), DbError> {
+    for (part, column) in key_parts(def, id)?.iter().zip(&def.key) {
+        let hex = |c: char| c.is_ascii_hexdigit() || matches!(c, '-' | '{' | '}');
+        let fits = match column.ty {
+            KeyType::Bigint => part.trim().parse::<i64>().is_ok(),
+            KeyType::Integer => part.trim().parse::<i32>().is_ok(),
+            KeyType::Smallint => part.trim().parse::<i16>().is_ok(),
+            KeyType::Uuid => !part.is_empty() && part.trim().chars().all(hex),
+            KeyType::Text | KeyType::Varchar => true,
+        };
+        if !fits {
+            let (id, part) = (crate::text::line(id), crate::text::line(part));
+            let part = if id == part { String::new() } else { format!(" (\"{part}\" in it)") };
+            return Err(DbError::Usage(format!(
+                "\"{id}\" is not an id of a {}{part}: {} is of type {}",
+                def.name,
+                column.column.plain(),
+                column.ty.sql()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The fields of a row's text as PostgreSQL writes it: `(1,"a ""b""")`.

@@ -22,9 +22,9 @@ use super::inspect::{key_parts, why_within};
 use super::progress::{Progress, Reporter};
 use super::target::Target;
 use crate::compiler::Compiled;
-use crate::compiler::evaluate::facts::{Caller, Datum, Key};
+use crate::compiler::evaluate::facts::{Caller as Asking, Datum, Key};
 use crate::compiler::ident::Ident;
-use crate::compiler::model::{Condition, Model, Test, TestStep, TypeId, Value, Who};
+use crate::compiler::model::{Condition, Model, ScopeId, Test, TestStep, TypeId, Value, Who};
 use crate::compiler::span::{SourceMap, Span};
 use crate::compiler::sql::{PieceKind, pieces};
 
@@ -177,6 +177,12 @@ async fn run_all(
     Ok(report)
 }
 
+/// Who a step asks as, and what the session is limited to.
+struct Caller {
+    principal: Principal,
+    scopes: Vec<String>,
+}
+
 struct Runner<'a> {
     client: &'a Client,
     model: &'a Model,
@@ -217,10 +223,10 @@ impl Runner<'_> {
 
     /// Of a check that failed: why it holds, or what is missing. Other lines say all in their message.
     async fn why(&self, step: &TestStep, given: &Given) -> Result<Vec<String>, DbError> {
-        let TestStep::Check { who, permission, ty, id, .. } = step else { return Ok(Vec::new()) };
-        let asked = (self.principal(who, given), self.type_name(*ty), value(id, given));
+        let TestStep::Check { who, scopes, permission, ty, id, .. } = step else { return Ok(Vec::new()) };
+        let asked = (self.principal(who, scopes, given), self.type_name(*ty), value(id, given));
         let (Ok(principal), Ok(ty), Ok(id)) = asked else { return Ok(Vec::new()) };
-        let words = match why_within(self.client, &principal, ty, id, permission).await {
+        let words = match why_within(self.client, &principal.principal, ty, id, permission).await {
             Ok(why) => why.lines(),
             // The check failed because of what the server said, which is its message; the explanation has no more.
             Err(DbError::Server(_)) => Vec::new(),
@@ -246,11 +252,12 @@ impl Runner<'_> {
     async fn step(&self, step: &TestStep, given: &mut Given) -> Result<(), StepError> {
         match step {
             TestStep::Given { name, sql } => self.given(name.as_deref(), sql, given).await,
-            TestStep::Check { who, allowed, permission, ty, id, .. } => {
-                let holds = self.check(who, permission, *ty, id, given).await?;
+            TestStep::Check { who, scopes, allowed, permission, ty, id, .. } => {
+                let principal = self.principal(who, scopes, given)?;
+                let holds = self.check(&principal, permission, *ty, id, given).await?;
                 if holds == *allowed {
                     if holds && self.watch.is_some() {
-                        let (caller, key) = (self.caller(who, given)?, self.key(*ty, value(id, given)?)?);
+                        let (caller, key) = (self.asking(&principal.principal)?, self.key(*ty, value(id, given)?)?);
                         let now = self.facts().await?;
                         self.note(|watch| watch.check(&now, &caller, *ty, permission, &key))?;
                     }
@@ -259,16 +266,19 @@ impl Runner<'_> {
                 let words = if holds { "it holds" } else { "it does not hold" };
                 Err(StepError::Failed(words.to_owned()))
             }
-            TestStep::Run { who, allowed, sql, .. } => self.run(who, *allowed, sql, given).await,
-            TestStep::Sees { who, rows, sql, .. } => {
-                let principal = self.principal(who, given)?;
+            TestStep::Run { who, scopes, allowed, sql, .. } => {
+                let principal = self.principal(who, scopes, given)?;
+                self.run(&principal, *allowed, sql, given).await
+            }
+            TestStep::Sees { who, scopes, rows, sql, .. } => {
+                let principal = self.principal(who, scopes, given)?;
                 self.client.batch_execute("SAVEPOINT step").await?;
-                as_role::become_principal(self.client, self.app_role, &principal).await?;
+                self.sign_in(&principal).await?;
                 let seen = self.count(sql, given).await?;
                 self.client.batch_execute("ROLLBACK TO SAVEPOINT step").await?;
                 if seen == *rows {
                     if seen > 0 && self.watch.is_some() {
-                        let (caller, now) = (self.caller(who, given)?, self.facts().await?);
+                        let (caller, now) = (self.asking(&principal.principal)?, self.facts().await?);
                         self.note(|watch| watch.statement(&now, &now, &caller, &sql.sql))?;
                     }
                     return Ok(());
@@ -299,17 +309,16 @@ impl Runner<'_> {
 
     async fn check(
         &self,
-        who: &Who,
+        principal: &Caller,
         permission: &str,
         ty: TypeId,
         id: &Value,
         given: &Given,
     ) -> Result<bool, StepError> {
-        let principal = self.principal(who, given)?;
         let ty = self.type_name(ty)?;
         let id = value(id, given)?;
         self.client.batch_execute("SAVEPOINT step").await?;
-        as_role::become_principal(self.client, self.app_role, &principal).await?;
+        self.sign_in(principal).await?;
         let asked = "SELECT authz.can($1::text, $2::text, $3::text)";
         let row = self.client.query_one(asked, &[&ty, &id, &permission]).await?;
         self.client.batch_execute("ROLLBACK TO SAVEPOINT step").await?;
@@ -317,18 +326,17 @@ impl Runner<'_> {
     }
 
     /// Refused means that a rule or a missing privilege stopped it (42501), or that it changed or returned no row.
-    async fn run(&self, who: &Who, allowed: bool, sql: &Condition, given: &Given) -> Result<(), StepError> {
-        let principal = self.principal(who, given)?;
+    async fn run(&self, who: &Caller, allowed: bool, sql: &Condition, given: &Given) -> Result<(), StepError> {
         let before = if allowed && self.watch.is_some() { Some(self.facts().await?) } else { None };
         self.client.batch_execute("SAVEPOINT step").await?;
-        as_role::become_principal(self.client, self.app_role, &principal).await?;
+        self.sign_in(who).await?;
         match self.count(sql, given).await {
             Ok(0) if allowed => Err(StepError::Failed("it changed no row".to_owned())),
             Ok(_) if allowed => {
                 as_role::become_self(self.client).await?;
                 self.client.batch_execute("RELEASE SAVEPOINT step").await?;
                 if let Some(before) = before {
-                    let (caller, after) = (self.caller(who, given)?, self.facts().await?);
+                    let (caller, after) = (self.asking(&who.principal)?, self.facts().await?);
                     self.note(|watch| watch.statement(&before, &after, &caller, &sql.sql))?;
                 }
                 Ok(())
@@ -370,11 +378,13 @@ impl Runner<'_> {
         Ok(watch.as_mut().map_or(Ok(()), |watch| note(watch))?)
     }
 
-    fn caller(&self, who: &Who, given: &Given) -> Result<Caller, StepError> {
-        Ok(match who {
-            Who::Principal(ty, id) => Caller::of(*ty, self.key(*ty, value(id, given)?)?),
-            _ => Caller::nobody(),
-        })
+    /// Who asks, as the evaluator takes it.
+    fn asking(&self, principal: &Principal) -> Result<Asking, StepError> {
+        let Principal::Of { ty, id } = principal else { return Ok(Asking::nobody()) };
+        let Some(at) = self.model.types.iter().position(|def| def.name == *ty).map(TypeId) else {
+            return Ok(Asking::nobody());
+        };
+        Ok(Asking::of(at, self.key(at, id)?))
     }
 
     fn key(&self, ty: TypeId, id: &str) -> Result<Key, StepError> {
@@ -383,13 +393,25 @@ impl Runner<'_> {
         Ok(parts.map(|(part, column)| Datum::Text(part).as_key(column.ty)).collect())
     }
 
-    fn principal(&self, who: &Who, given: &Given) -> Result<Principal, StepError> {
-        Ok(match who {
+    fn principal(&self, who: &Who, scopes: &[ScopeId], given: &Given) -> Result<Caller, StepError> {
+        let principal = match who {
             Who::Anyone => Principal::Nobody,
             Who::Principal(ty, id) => {
                 Principal::Of { ty: self.type_name(*ty)?.to_owned(), id: value(id, given)?.to_owned() }
             }
-        })
+        };
+        let scopes = scopes.iter().filter_map(|id| self.model.scope(*id)).map(|scope| scope.name.clone()).collect();
+        Ok(Caller { principal, scopes })
+    }
+
+    /// From here on as the app role, signed in as `caller`.
+    async fn sign_in(&self, caller: &Caller) -> Result<(), StepError> {
+        if caller.scopes.is_empty() {
+            as_role::become_principal(self.client, self.app_role, &caller.principal).await?;
+        } else {
+            as_role::become_limited(self.client, self.app_role, &caller.principal, &caller.scopes).await?;
+        }
+        Ok(())
     }
 
     fn type_name(&self, ty: TypeId) -> Result<&str, StepError> {

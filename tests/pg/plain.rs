@@ -12,7 +12,7 @@ use crate::server::Database;
 
 /// See the module.
 pub struct Town {
-    _database: Database,
+    database: Database,
     /// Owns everything.
     pub owner: Client,
 }
@@ -43,9 +43,14 @@ impl Town {
         let role = "DO $$ BEGIN CREATE ROLE app_user LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$";
         owner.batch_execute(role).await.unwrap();
         owner.batch_execute(schema).await.unwrap();
-        let town = Town { _database: database, owner };
+        let town = Town { database, owner };
         town.emit(policy, options).await;
         town
+    }
+
+    /// Where it is.
+    pub fn database(&self) -> &Database {
+        &self.database
     }
 
     async fn emit(&self, policy: &str, options: &Options) {
@@ -93,7 +98,12 @@ impl Town {
 
     async fn sign_in(&self, user: Option<&str>) {
         self.owner.batch_execute("BEGIN; SET LOCAL ROLE app_user").await.unwrap();
-        self.owner.execute("SELECT authz.act_as($1, $2::text)", &[&user.map(|_| "user"), &user]).await.unwrap();
+        let (kind, id) = match user {
+            // `service:a` is another type's; anything else is a user.
+            Some(name) => name.split_once(':').map_or((Some("user"), Some(name)), |(kind, id)| (Some(kind), Some(id))),
+            None => (None, None),
+        };
+        self.owner.execute("SELECT authz.act_as($1, $2::text)", &[&kind, &id]).await.unwrap();
     }
 
     /// The statement is refused with this SQLSTATE.
@@ -156,25 +166,44 @@ impl Town {
     /// `who` and the verdict of `explain`, as the operator.
     async fn agree_who(&self, users: &[&str], ask: &Ask<'_>, all: &[String]) {
         let Ask { ty, permission, holds, .. } = *ask;
+        // Whoever cannot sign in is not among everyone.
+        let mut real: Vec<&str> = Vec::new();
+        for user in users {
+            if !self.seen(Some(user), "SELECT authz.principal()").await[0][0].is_empty() {
+                real.push(user);
+            }
+        }
         for id in all {
             let sql = "SELECT * FROM authz.who($1, $2::text, $3)";
             let rows = self.owner.query(sql, &[&ty, id, &permission]).await;
             let rows = rows.unwrap_or_else(|e| panic!("who {permission} {ty} {id}: {e:?}"));
             let mut who: BTreeSet<String> = BTreeSet::new();
             for row in &rows {
-                match row.get::<_, String>(0).as_str() {
-                    "user" => drop(who.insert(row.get(1))),
-                    "everyone" | "anyone" => who.extend(users.iter().map(|u| (*u).to_owned())),
-                    other => panic!("who says {other}"),
+                let (kind, name): (String, String) = (row.get(0), row.get(1));
+                let except: Vec<String> = row.get::<_, Option<Vec<String>>>(2).unwrap_or_default();
+                let all_of = |service: bool| {
+                    real.iter().filter(move |u| u.starts_with("service:") == service).map(|u| (*u).to_owned())
+                };
+                match (kind.as_str(), name.as_str()) {
+                    ("user", _) => drop(who.insert(name)),
+                    ("everyone", _) => who.extend(all_of(false).filter(|u| !except.contains(u))),
+                    ("service", "*") => {
+                        who.extend(all_of(true).filter(|u| !except.iter().any(|e| u[8..] == **e)));
+                    }
+                    ("service", _) => drop(who.insert(format!("service:{name}"))),
+                    ("anyone", _) => who.extend(users.iter().map(|u| (*u).to_owned())),
+                    ("nobody", _) => assert!(holds(None, id), "who says nobody holds {permission} on {ty} {id}"),
+                    ("link", _) => {}
+                    other => panic!("who says {other:?}"),
                 }
             }
             let expected: BTreeSet<String> =
                 users.iter().filter(|u| holds(Some(u), id)).map(|u| (*u).to_owned()).collect();
             assert_eq!(who, expected, "who holds {permission} on {ty} {id}");
             for user in users {
-                self.owner.batch_execute("BEGIN").await.unwrap();
-                let sql = "SELECT authz.explain($1, $2::text, $3, $4::text)";
-                let answer = self.owner.query_one(sql, &[&ty, id, &permission, user]).await;
+                self.sign_in(Some(user)).await;
+                let sql = "SELECT authz.explain($1, $2::text, $3)";
+                let answer = self.owner.query_one(sql, &[&ty, id, &permission]).await;
                 let answer: serde_json::Value = answer.unwrap_or_else(|e| panic!("explain {ty} {id}: {e:?}")).get(0);
                 self.owner.batch_execute("ROLLBACK").await.unwrap();
                 let expected = holds(Some(user), id);

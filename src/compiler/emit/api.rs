@@ -13,7 +13,7 @@ use super::views::Made;
 const ID_TYPES: [&str; 2] = ["bigint", "uuid"];
 
 /// How the functions of the API are declared: as the owner, search path and plans pinned.
-const OWNER: &str =
+pub const OWNER: &str =
     "SECURITY DEFINER\nSET search_path = pg_catalog, pg_temp\nSET plan_cache_mode = force_generic_plan\nAS $authz$";
 
 /// A function of the API being put together.
@@ -52,7 +52,6 @@ impl Api<'_> {
             self.body
         );
         made.function(&signature(self.name, self.args), sql, true);
-        let is_id = |arg: &str| ["id ", "after ", "subject_id "].iter().any(|name| arg.starts_with(name));
         let ids: Vec<usize> = (0..self.args.len()).filter(|i| self.args.get(*i).is_some_and(|a| is_id(a))).collect();
         let choices = 3_usize.pow(u32::try_from(ids.len()).unwrap_or(0));
         for choice in 1..choices {
@@ -84,7 +83,7 @@ impl Api<'_> {
             .map(|arg| {
                 let mut words = arg.split(' ');
                 let (name, ty) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-                if ID_TYPES.contains(&ty) { format!("{name}::text") } else { name.to_owned() }
+                if is_id(arg) && ID_TYPES.contains(&ty) { format!("{name}::text") } else { name.to_owned() }
             })
             .collect();
         let plain: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -107,6 +106,11 @@ impl Api<'_> {
     }
 }
 
+/// Whether an argument is an id, which may be given as text or as one of [`ID_TYPES`].
+fn is_id(arg: &str) -> bool {
+    ["id ", "after ", "subject_id ", "owner_id "].iter().any(|name| arg.starts_with(name))
+}
+
 /// `authz.can(text, bigint, text)`: the name by which a function is granted.
 fn signature(name: &str, args: &[&str]) -> String {
     let types: Vec<String> = args
@@ -122,48 +126,10 @@ fn signature(name: &str, args: &[&str]) -> String {
 impl Policy<'_> {
     /// Signing in and asking.
     pub fn api_objects(&self, made: &mut Made) -> Emit<()> {
-        self.sign_in(made)?;
+        self.principal_objects(made)?;
         self.can(made)?;
         self.list(made)?;
         self.perms(made)
-    }
-
-    fn sign_in(&self, made: &mut Made) -> Emit<()> {
-        let user = self.ty(self.model.user)?;
-        let (key, key_type) = self.single_key(self.model.user)?;
-        let kind = literal(&user.name);
-        let uid = format!(
-            "CREATE OR REPLACE FUNCTION authz.uid() RETURNS {key_type}\nLANGUAGE plpgsql STABLE PARALLEL SAFE {OWNER}\n\
-             DECLARE\n  session text[] := authz_int.session();\nBEGIN\n  \
-             RETURN CASE WHEN session[1] = {kind} THEN session[2]::{key_type} END;\nEND $authz$"
-        );
-        made.function("authz.uid()", uid, true);
-        let principal = format!(
-            "CREATE OR REPLACE FUNCTION authz.principal() RETURNS text\nLANGUAGE plpgsql STABLE PARALLEL SAFE {OWNER}\n\
-             DECLARE\n  session text[] := authz_int.session();\nBEGIN\n  \
-             RETURN nullif(session[1] || ' ' || session[2], ' ');\nEND $authz$"
-        );
-        made.function("authz.principal()", principal, true);
-        let counts = self.counts(self.model.user, "this")?;
-        Api {
-            name: "authz.act_as",
-            args: &["kind text", "id text"],
-            returns: "void",
-            volatility: "VOLATILE",
-            declare: &format!("  authz__found {key_type};\n"),
-            body: format!(
-                "  IF authz__kind IS NULL AND authz__id IS NULL THEN\n    PERFORM authz_int.sign_in('', '');\n    RETURN;\n  END IF;\n  \
-                 IF authz__kind IS NULL OR authz__id IS NULL THEN\n    RAISE EXCEPTION 'AZ710: act_as takes a type and an id, or NULL and NULL for nobody'\n      \
-                 USING ERRCODE = '22023';\n  END IF;\n  IF authz__kind <> {kind} THEN\n    \
-                 RAISE EXCEPTION 'AZ707: the policy has no type % that signs in', quote_literal(authz__kind) USING ERRCODE = 'P0001';\n  END IF;\n  \
-                 -- An id without a row, or whose row does not count, is nobody.\n  \
-                 SELECT this.{key} INTO authz__found FROM {} AS this WHERE this.{key} = authz__id::{key_type}{counts};\n  \
-                 PERFORM authz_int.sign_in(CASE WHEN authz__found IS NULL THEN '' ELSE authz__kind END, coalesce(authz__found::text, ''));",
-                user.table
-            ),
-        }
-        .add(made);
-        Ok(())
     }
 
     /// One arm for each permission of each type: `IF kind = ... AND perm = ... THEN ... END IF`.
@@ -198,7 +164,8 @@ impl Policy<'_> {
             let view = names::view(self.ty(ty)?, &self.permission(ty, permission)?.name);
             let key = self.key(ty)?;
             let same = key.of_view("v").equals(&key.of_text("authz__id"));
-            Ok(format!("  RETURN EXISTS (SELECT FROM {view} v WHERE {same});"))
+            let may = self.may_use(ty, permission)?;
+            Ok(format!("  RETURN {may} AND EXISTS (SELECT FROM {view} v WHERE {same});"))
         })?;
         Api {
             name: "authz.can",
@@ -232,8 +199,9 @@ impl Policy<'_> {
                     id.list()
                 )
             };
+            let may = self.may_use(ty, permission)?;
             Ok(format!(
-                "  IF authz__after IS NULL THEN\n  {}\n  ELSE\n  {}\n  END IF;\n  RETURN;",
+                "  IF NOT {may} THEN\n    RETURN;\n  END IF;\n  IF authz__after IS NULL THEN\n  {}\n  ELSE\n  {}\n  END IF;\n  RETURN;",
                 query(""),
                 query(&format!("{} > {} AND ", id.row(), key.of_text("authz__after").row()))
             ))
@@ -255,14 +223,14 @@ impl Policy<'_> {
         for (at, def) in self.model.types.iter().enumerate().filter(|(_, def)| !def.permissions.is_empty()) {
             let key = self.key(TypeId(at))?;
             let same = key.of_view("v").equals(&key.of_text("authz__id"));
-            let held: Vec<String> = def
-                .permissions
-                .iter()
-                .map(|p| {
+            let held: Vec<String> = (def.permissions.iter().enumerate())
+                .map(|(id, p)| {
                     let view = names::view(def, &p.name);
-                    format!("CASE WHEN EXISTS (SELECT FROM {view} v WHERE {same}) THEN {} END", literal(&p.name))
+                    let may = self.may_use(TypeId(at), PermId(id))?;
+                    let name = literal(&p.name);
+                    Ok(format!("CASE WHEN {may} AND EXISTS (SELECT FROM {view} v WHERE {same}) THEN {name} END"))
                 })
-                .collect();
+                .collect::<Emit<_>>()?;
             text.push_str(&format!(
                 "  IF authz__kind = {} THEN\n    RETURN array_remove(ARRAY[\n      {}\n    ], NULL);\n  END IF;\n",
                 literal(&def.name),

@@ -27,7 +27,12 @@ impl Policy<'_> {
             Expr::Not(inner) => Ok(format!("(({}) IS NOT TRUE)", self.check(scope, inner)?)),
             Expr::Relation(relation, _) => self.check_relation(scope, *relation),
             Expr::Follow { relation, targets, .. } => self.check_follow(scope, *relation, targets),
-            Expr::SignedIn(_) => Ok(format!("({} IS NOT NULL)", scope.me())),
+            Expr::SignedIn(_) => {
+                let all: Vec<String> = (self.model.principals())
+                    .map(|ty| Ok(format!("{} IS NOT NULL", scope.me(self, ty)?)))
+                    .collect::<Emit<_>>()?;
+                Ok(format!("({})", all.join(" OR ")))
+            }
             Expr::Anyone(_) => Ok("true".to_owned()),
             Expr::Nobody(_) => Ok("false".to_owned()),
             Expr::Sql(condition) => Ok(self.on_row(&self.ty(scope.ty)?.table, condition, &scope.row)),
@@ -133,14 +138,14 @@ impl Policy<'_> {
     pub fn is_caller(&self, scope: &mut Scope, subject: Subject, value: Option<&Id>) -> Emit<String> {
         let value = || value.ok_or_else(|| not_built(Default::default(), "a subject without an id"));
         match subject {
-            Subject::Type(_) => Ok(value()?.equals(&Id::one(scope.me()))),
+            Subject::Type(ty) => Ok(value()?.equals(&self.key(ty)?.of_value(&scope.me(self, ty)?))),
             Subject::Group(ty, relation) => {
                 let mine = scope.mine(self, ty, relation)?;
                 Ok(self.key(ty)?.among(value()?, &mine))
             }
-            Subject::Everyone(_) => Ok(format!("{} IS NOT NULL", scope.me())),
+            Subject::Everyone(ty) => Ok(format!("{} IS NOT NULL", scope.me(self, ty)?)),
             Subject::Anyone => Ok("true".to_owned()),
-            Subject::Link => Err(not_built(Default::default(), "share links")),
+            Subject::Link => Ok(format!("{} = ANY ({})", value()?.list(), scope.links())),
         }
     }
 
@@ -208,8 +213,9 @@ impl Policy<'_> {
     /// Whether a relation is one of few objects a person is in (a membership kept in tables), so that the caller's ids
     /// are best held in an array.
     pub fn is_membership(&self, ty: TypeId, relation: RelId) -> bool {
-        self.relation(ty, relation)
-            .is_ok_and(|r| r.sources.iter().all(|s| matches!(s.place, Place::Table { .. } | Place::Shared { .. })))
+        self.relation(ty, relation).is_ok_and(|r| {
+            r.sources.iter().all(|s| matches!(s.place, Place::Table { .. } | Place::Shared { .. } | Place::Role { .. }))
+        })
     }
 
     /// The policy name of what a followed relation asks for.

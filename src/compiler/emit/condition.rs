@@ -352,7 +352,7 @@ impl Policy<'_> {
         let (body, asks) = with_caller(sql);
         // A whole row keeps its type only from unnest; columns come cheaper from a sub-select.
         let from = if names_whole_row(sql) { "unnest(ARRAY[$1])" } else { "(SELECT ($1).*)" };
-        let user = self.user_key().unwrap_or_default();
+        let user = self.key(self.model.user).map(|key| key.sql()).unwrap_or_default();
         let caller = if asks { format!(", {user}") } else { String::new() };
         let function = format!(
             "CREATE FUNCTION {name}({table}{caller}) RETURNS boolean\nLANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER\n\

@@ -75,11 +75,6 @@ impl<'m> Policy<'m> {
             _ => Err(not_built(def.span, format!("a key of {} columns here (type \"{}\")", def.key.len(), def.name))),
         }
     }
-
-    /// The SQL type of the user's key, which is what `authz.uid()` returns.
-    pub fn user_key(&self) -> Emit<String> {
-        Ok(self.key(self.model.user)?.sql())
-    }
 }
 
 /// An id that is not of this model: the resolver's mistake, reported rather than hidden.
@@ -137,11 +132,20 @@ impl Scope {
         }
     }
 
-    /// The caller's id; NULL when no user is signed in.
-    pub fn me(&self) -> &'static str {
+    /// The caller's id of a type that signs in, as one value; NULL when the caller is not signed in as one.
+    pub fn me(&self, policy: &Policy<'_>, ty: TypeId) -> Emit<String> {
+        let name = match self.asker {
+            Asker::Statement => names::me(policy.model, ty).map(|name| format!("(SELECT {name}())")),
+            Asker::Variables => names::me_variable(policy.model, ty),
+        };
+        name.ok_or_else(|| foreign("type"))
+    }
+
+    /// The hashes of the request's share links, as an array.
+    pub fn links(&self) -> &'static str {
         match self.asker {
-            Asker::Statement => "(SELECT authz.uid())",
-            Asker::Variables => "authz__me",
+            Asker::Statement => "(SELECT authz_gen.links())::bytea[]",
+            Asker::Variables => "authz__links",
         }
     }
 
@@ -170,8 +174,16 @@ pub fn owner_function(
     body: &str,
 ) -> Emit<String> {
     let mut declares = String::new();
-    if body.contains("authz__me") {
-        declares.push_str(&format!("  authz__me {} := authz.uid();\n", policy.user_key()?));
+    for ty in policy.model.principals() {
+        let (Some(variable), Some(me)) = (names::me_variable(policy.model, ty), names::me(policy.model, ty)) else {
+            continue;
+        };
+        if body.contains(&variable) {
+            declares.push_str(&format!("  {variable} {} := {me}();\n", policy.key(ty)?.sql()));
+        }
+    }
+    if body.contains("authz__links") {
+        declares.push_str("  authz__links bytea[] := authz_gen.links();\n");
     }
     for (ty, relation) in mine {
         let def = policy.ty(*ty)?;
@@ -183,10 +195,12 @@ pub fn owner_function(
             names::function("mine", def, relation)
         ));
     }
+    // A caveat's condition runs in a subtransaction, which parallel plans cannot have.
+    let parallel = if policy.model.caveats.is_empty() { "SAFE" } else { "UNSAFE" };
     // A small ROWS makes the planner hash what the function returns, whatever work_mem is.
     let rows = if returns.starts_with("SETOF") { " ROWS 100" } else { "" };
     Ok(format!(
-        "CREATE FUNCTION {name}({args}) RETURNS {returns}\nLANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER{rows}\n\
+        "CREATE FUNCTION {name}({args}) RETURNS {returns}\nLANGUAGE plpgsql STABLE PARALLEL {parallel} SECURITY DEFINER{rows}\n\
          SET search_path = pg_catalog, pg_temp\nSET plan_cache_mode = force_generic_plan\nAS $authz$\n\
          #variable_conflict use_column\nDECLARE\n{declares}BEGIN\n{body}\nEND $authz$"
     ))

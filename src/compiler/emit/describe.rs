@@ -6,12 +6,17 @@ use super::context::Policy;
 
 /// An expression in the policy's own notation.
 pub fn describe(policy: &Policy<'_>, ty: TypeId, expr: &Expr) -> String {
-    let relation = |id| policy.relation(ty, id).map_or("?", |r| r.name.as_str());
+    let relation = |id| {
+        let found = policy.relation(ty, id);
+        // Roles are a relation made for one permission, which people write as the word alone.
+        let name = found.map_or("?", |r| if r.name.starts_with("roles__") { "roles" } else { r.name.as_str() });
+        name.to_owned()
+    };
     match expr {
         Expr::Or(parts) => joined(policy, ty, parts, " or "),
         Expr::And(parts) => joined(policy, ty, parts, " and "),
         Expr::Not(inner) => format!("not {}", nested(policy, ty, inner)),
-        Expr::Relation(id, _) => relation(*id).to_owned(),
+        Expr::Relation(id, _) => relation(*id),
         Expr::Permission(id, _) => policy.permission(ty, *id).map_or("?", |p| p.name.as_str()).to_owned(),
         Expr::Follow { relation: id, targets, .. } => {
             let target = targets.first().and_then(|(ty, target)| policy.target_name(*ty, *target).ok()).unwrap_or("?");

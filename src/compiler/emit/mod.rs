@@ -11,12 +11,14 @@ mod context;
 mod describe;
 pub mod graph;
 mod in_row;
+mod invariants;
 mod key;
-mod later;
 pub mod logic;
 mod names;
 mod permissions;
+mod principals;
 mod relations;
+mod role_api;
 mod rules;
 mod share_api;
 mod shares;
@@ -64,6 +66,7 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
         ("schemas", include_str!("../../../sql/10_schemas.sql")),
         ("session", include_str!("../../../sql/20_session.sql")),
         ("refusals", include_str!("../../../sql/30_refusals.sql")),
+        ("sharing", include_str!("../../../sql/40_sharing.sql")),
     ]
 }
 
@@ -87,10 +90,6 @@ pub fn emit(model: &Model) -> Result<Emitted, Vec<Diagnostic>> {
 /// # Errors
 /// As [`emit`].
 pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagnostic>> {
-    let missing = later::not_yet(model);
-    if !missing.is_empty() {
-        return Err(missing);
-    }
     let mut emitted = Vec::new();
     for at in 0..model.graphs.len() {
         let made = graph::emit_graph(model, GraphId(at), options.cluster_size)?;
@@ -118,8 +117,10 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     }
     let shares = policy.shares()?;
     policy.share_api(&shares, &mut made)?;
+    policy.role_api(&mut made)?;
     policy.who_objects(&mut made)?;
     policy.why_objects(&mut made)?;
+    policy.invariant_objects(&mut made)?;
 
     let mut rules = Vec::new();
     let mut tables = Vec::new();
@@ -195,6 +196,9 @@ fn followed(model: &Model) -> Vec<Followed> {
         for rule in &table.rules {
             collect(table.ty, &rule.expr);
         }
+    }
+    for invariant in &model.invariants {
+        collect(invariant.ty, &invariant.expr);
     }
     found
 }

@@ -1,7 +1,7 @@
 //! Names of generated objects. Names in a policy hold no `__`, so parts joined by it cannot run into each other.
 
 use crate::compiler::ident::Ident;
-use crate::compiler::model::{Subject, TypeDef};
+use crate::compiler::model::{Model, Subject, TypeDef, TypeId};
 
 /// The schema of what one policy generates.
 pub const GEN: &str = "authz_gen";
@@ -46,6 +46,22 @@ pub fn key_type(ty: &TypeDef) -> String {
     generated(GEN, &["key", &ty.name])
 }
 
+/// The function that gives the caller's id of a type that signs in.
+pub fn me(model: &Model, ty: TypeId) -> Option<String> {
+    if ty == model.user {
+        return Some("authz.uid".to_owned());
+    }
+    Some(generated(GEN, &["me", &model.ty(ty)?.name]))
+}
+
+/// The variable of a generated function that holds the caller's id of a type that signs in.
+pub fn me_variable(model: &Model, ty: TypeId) -> Option<String> {
+    if ty == model.user {
+        return Some("authz__me".to_owned());
+    }
+    Some(Ident::generated(&["authz", "", "as", "", &model.ty(ty)?.name]).to_string())
+}
+
 /// The function that a condition on a row became; `hash` is of the condition and its table.
 pub fn condition(hash: &str) -> String {
     generated(GEN, &["condition", hash])
@@ -57,8 +73,21 @@ pub fn shares(ty: &TypeDef, relation: &str, subject: &ShareSubject) -> String {
     match subject {
         ShareSubject::One(name) => parts.push(name),
         ShareSubject::Group(name, member) => parts.extend([name.as_str(), member.as_str()]),
-        ShareSubject::Everyone => parts.push("all"),
+        ShareSubject::Everyone(name) if name == "user" => parts.push("all"),
+        ShareSubject::Everyone(name) => parts.extend(["all", name.as_str()]),
         ShareSubject::Anyone => parts.push("anyone"),
+        ShareSubject::Link => parts.push("link"),
+    }
+    generated(INT, &parts)
+}
+
+/// The table of shared roles of a type with one kind of holder.
+pub fn role_shares(ty: &TypeDef, subject: &ShareSubject) -> String {
+    let mut parts = vec!["role", ty.name.as_str()];
+    match subject {
+        ShareSubject::Group(name, member) => parts.extend([name.as_str(), member.as_str()]),
+        ShareSubject::One(name) | ShareSubject::Everyone(name) => parts.push(name),
+        ShareSubject::Anyone | ShareSubject::Link => {}
     }
     generated(INT, &parts)
 }
@@ -70,24 +99,26 @@ pub enum ShareSubject {
     One(String),
     /// A group's members: the type's and the relation's names.
     Group(String, String),
-    /// Everyone signed in.
-    Everyone,
+    /// Everyone signed in as this type.
+    Everyone(String),
     /// Everyone, signed in or not.
     Anyone,
+    /// Whoever brings a token.
+    Link,
 }
 
 impl ShareSubject {
-    /// The kind of a source's subject; `None` for share links.
-    pub fn of(model: &crate::compiler::model::Model, subject: Subject) -> Option<Self> {
+    /// The kind of a source's subject; `None` for a subject of another model.
+    pub fn of(model: &Model, subject: Subject) -> Option<Self> {
         match subject {
             Subject::Type(ty) => Some(ShareSubject::One(model.ty(ty)?.name.clone())),
             Subject::Group(ty, relation) => {
                 let def = model.ty(ty)?;
                 Some(ShareSubject::Group(def.name.clone(), def.relation(relation)?.name.clone()))
             }
-            Subject::Everyone(_) => Some(ShareSubject::Everyone),
+            Subject::Everyone(ty) => Some(ShareSubject::Everyone(model.ty(ty)?.name.clone())),
             Subject::Anyone => Some(ShareSubject::Anyone),
-            Subject::Link => None,
+            Subject::Link => Some(ShareSubject::Link),
         }
     }
 }

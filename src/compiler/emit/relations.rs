@@ -1,20 +1,13 @@
 //! What a relation becomes: a view of the ids on which the caller is in it, a function with the same ids, and for
 //! memberships and groups a function that gives them as an array.
 
-use crate::compiler::model::{Place, RelId, Source, Subject, Target, TypeId};
+use crate::compiler::ident::literal;
+use crate::compiler::model::{Condition, PermId, Place, RelId, Source, Subject, Target, TypeId};
 
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built, owner_function};
 use super::key::Id;
 use super::names::{self, ShareSubject};
 use super::views::Made;
-
-/// A share that counts now: started and not expired, as the clock stands at the statement's start.
-pub fn live(share: &str) -> String {
-    format!(
-        "({share}.starts IS NULL OR {share}.starts <= statement_timestamp()) \
-         AND ({share}.expires IS NULL OR {share}.expires > statement_timestamp())"
-    )
-}
 
 /// A source as rows: a FROM item and the columns with the object's and the subject's key in it.
 pub struct Rows {
@@ -59,36 +52,90 @@ impl Policy<'_> {
                     condition: joined(conditions),
                 })
             }
-            Place::Shared { condition: None, .. } => {
+            Place::Shared { condition, .. } => {
                 let name = &self.relation(ty, relation)?.name;
                 let kind = ShareSubject::of(self.model, source.subject)
-                    .ok_or_else(|| not_built(source.span, "share links"))?;
-                let subject = match source.subject {
-                    Subject::Type(to) | Subject::Group(to, _) => Some(self.key(to)?.of_columns("l", "subject")),
-                    _ => None,
-                };
+                    .ok_or_else(|| not_built(source.span, "a subject of another policy"))?;
                 let object = self.key(ty)?.of_columns("l", "object");
-                let mut conditions = vec![live("l")];
-                conditions.extend(self.counted(ty, &object)?);
+                let mut conditions = vec![self.live("l")];
+                conditions.extend(self.counted_and(ty, &object, condition.as_ref())?);
                 Ok(Rows {
                     from: format!("{} AS l", names::shares(def, name, &kind)),
                     object,
-                    subject,
+                    subject: self.share_subject(source.subject)?,
                     condition: joined(conditions),
                 })
             }
-            Place::Shared { .. } => Err(not_built(source.span, "`shared if`")),
-            Place::Role { .. } => Err(not_built(source.span, "roles made at run time")),
+            Place::Role { permission } => self.role_rows(ty, *permission, source),
         }
+    }
+
+    /// The subject in the row `l` of a share's table.
+    fn share_subject(&self, subject: Subject) -> Emit<Option<Id>> {
+        Ok(match subject {
+            Subject::Type(to) | Subject::Group(to, _) => Some(self.key(to)?.of_columns("l", "subject")),
+            Subject::Link => Some(Id::one("l.hash")),
+            Subject::Everyone(_) | Subject::Anyone => None,
+        })
+    }
+
+    /// Roles that include a permission and belong to the object's owner of roles, as rows.
+    fn role_rows(&self, ty: TypeId, permission: PermId, source: &Source) -> Emit<Rows> {
+        let def = self.ty(ty)?;
+        let kind = ShareSubject::of(self.model, source.subject)
+            .ok_or_else(|| not_built(source.span, "a subject of another policy"))?;
+        let object = self.key(ty)?.of_columns("l", "object");
+        let owner = def.roles.as_ref().map_or(ty, |roles| roles.owner);
+        let same = self.key(ty)?.of_row("this").equals(&object);
+        let conditions = [
+            self.live("l"),
+            format!("r.type = {}", literal(&def.name)),
+            format!("{} = ANY (r.permissions)", literal(&self.permission(ty, permission)?.name)),
+            format!("r.owner_type = {}", literal(&self.ty(owner)?.name)),
+            format!(
+                "(SELECT true FROM {} AS this WHERE {same} AND r.owner_id = {}{} LIMIT 1)",
+                def.table,
+                self.role_owner_text(ty, "this")?,
+                self.counts(ty, "this")?
+            ),
+        ];
+        Ok(Rows {
+            from: format!("{} AS l JOIN authz_int.roles AS r ON r.id = l.role", names::role_shares(def, &kind)),
+            object,
+            subject: self.share_subject(source.subject)?,
+            condition: Some(conditions.join(" AND ")),
+        })
+    }
+
+    /// The id, as text, of what owns the roles that count on the row `row`.
+    pub fn role_owner_text(&self, ty: TypeId, row: &str) -> Emit<String> {
+        let key = self.key(ty)?;
+        let Some((owner, from)) = self.ty(ty)?.roles.as_ref().and_then(|r| Some((r.owner, r.from?))) else {
+            return Ok(key.text(&key.of_row(row)));
+        };
+        let source = self.relation(ty, from)?.sources.first();
+        let Some(Source { place: Place::Column { columns }, .. }) = source else {
+            return Err(not_built(self.ty(ty)?.span, "an owner of roles that no column names"));
+        };
+        Ok(self.key(owner)?.text(&Id::of(row, columns)))
     }
 
     /// The condition that the object `id` of type `ty` counts; `None` when every row of the type does.
     fn counted(&self, ty: TypeId, id: &Id) -> Emit<Option<String>> {
+        self.counted_and(ty, id, None)
+    }
+
+    /// The condition that the object `id` of type `ty` counts and that `also` holds on its row.
+    fn counted_and(&self, ty: TypeId, id: &Id, also: Option<&Condition>) -> Emit<Option<String>> {
         let def = self.ty(ty)?;
-        let Some(condition) = &def.condition else { return Ok(None) };
-        let condition = self.on_row(&def.table, condition, "this");
+        let conditions: Vec<String> =
+            def.condition.iter().chain(also).map(|condition| self.on_row(&def.table, condition, "this")).collect();
+        if conditions.is_empty() {
+            return Ok(None);
+        }
         let same = self.key(ty)?.of_row("this").equals(id);
-        Ok(Some(format!("(SELECT true FROM {} AS this WHERE {same} AND {condition} LIMIT 1)", def.table)))
+        let conditions = conditions.join(" AND ");
+        Ok(Some(format!("(SELECT true FROM {} AS this WHERE {same} AND {conditions} LIMIT 1)", def.table)))
     }
 
     /// `SELECT` of the ids of the objects on which the caller is in the relation, from the sources that `keep` takes.

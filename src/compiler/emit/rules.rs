@@ -6,13 +6,14 @@
 //! `INSERT ... RETURNING` work.
 
 use crate::compiler::ident::literal;
-use crate::compiler::model::{Command, Expr, Rule, TableRules, TypeId};
+use crate::compiler::model::{Command, Expr, Rule, TableRules, TypeId, Verb};
 use crate::compiler::objects::{GovernedTable, Lock, LockMode, Object, ObjectKind, Phase};
 
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built};
 use super::describe::describe;
 use super::logic;
 use super::names;
+use super::principals::{MAY, command_action};
 use super::views::Made;
 
 /// More expanded views than anyone would accept; counting stops here.
@@ -116,6 +117,14 @@ impl Policy<'_> {
         let table = &self.ty(rules.ty)?.table;
         let name = format!("authz_{}", word.to_lowercase());
         let head = format!("CREATE POLICY {name} ON {table} FOR {word} TO {}", self.model.app_role);
+        let verb = match command {
+            Command::Insert => Verb::Insert,
+            Command::Update => Verb::Update,
+            Command::Delete => Verb::Delete,
+            _ => Verb::Select,
+        };
+        // A session limited to scopes; also what refuses a session in which nobody signed in.
+        let may = format!("(SELECT {MAY}({}))", literal(&command_action(table, verb)));
         let refuse = |text: &str, described: &str| {
             format!(
                 "(({text}) IS TRUE OR authz_int.refuse({}, {}, {}))",
@@ -127,7 +136,8 @@ impl Policy<'_> {
         Ok(match command {
             Command::Insert => {
                 let described = format!("insert : {}", describe(self, rules.ty, rule));
-                format!("{head}\nWITH CHECK ({})", refuse(using, &described))
+                let limited = refuse(&may, "insert : within the session's scopes");
+                format!("{head}\nWITH CHECK ({limited} AND {})", refuse(using, &described))
             }
             Command::Update => {
                 let mut checks = vec![refuse(using, &format!("update : {}", describe(self, rules.ty, rule)))];
@@ -138,9 +148,9 @@ impl Policy<'_> {
                         checks.push(refuse(&staged.text, &described));
                     }
                 }
-                format!("{head}\nUSING ({using})\nWITH CHECK ({})", checks.join(" AND "))
+                format!("{head}\nUSING ({may} AND ({using}))\nWITH CHECK ({})", checks.join(" AND "))
             }
-            _ => format!("{head}\nUSING ({using})"),
+            _ => format!("{head}\nUSING ({may} AND ({using}))"),
         })
     }
 

@@ -13,8 +13,12 @@ use super::names;
 use super::relations::indented;
 use super::views::Made;
 
-/// `kind` is the user type's name, `everyone` (anyone signed in) or `anyone`; `id` is a key as text, or empty.
+/// `kind` is the name of a type that signs in and `id` a key as text, or `*` for everyone signed in as it; `everyone`,
+/// the same for users; `link` and the number of a share link; or `anyone`. The answer of `authz.who` also has `nobody`,
+/// which is whoever is not signed in, and with everyone the ids of those who do not hold it.
 const SUBJECTS: &str = "TABLE(kind text, id text)";
+/// With more exceptions than this, who holds a permission is listed one by one.
+const MOST_EXCEPTIONS: u32 = 100;
 
 impl Policy<'_> {
     /// The functions of every relation and permission, and `authz.who` over them.
@@ -86,7 +90,7 @@ impl Policy<'_> {
     }
 
     /// `SELECT kind, id` of all that hold `expr` on one of the objects of the array `ids`, and perhaps more.
-    fn who(&self, ty: TypeId, expr: &Expr, ids: &str) -> Emit<String> {
+    pub fn who(&self, ty: TypeId, expr: &Expr, ids: &str) -> Emit<String> {
         let def = self.ty(ty)?;
         match expr {
             Expr::Or(parts) => self.who_any(ty, parts, ids),
@@ -120,8 +124,8 @@ impl Policy<'_> {
                     None => Ok(format!("SELECT 'anyone' AS kind, '' AS id WHERE cardinality({narrowed}) > 0")),
                 }
             }
-            Expr::Not(_) => Ok(everyone("anyone", ids)),
-            Expr::Sql(c) if condition::depends_on_asker(&c.sql) => Ok(everyone("anyone", ids)),
+            Expr::Not(_) => Ok(anyone(ids)),
+            Expr::Sql(c) if condition::depends_on_asker(&c.sql) => Ok(anyone(ids)),
             Expr::Sql(c) => {
                 let key = self.key(ty)?;
                 let test = self.on_row(&def.table, c, "this");
@@ -131,8 +135,16 @@ impl Policy<'_> {
                     key.among(&key.of_row("this"), ids)
                 ))
             }
-            Expr::SignedIn(_) => Ok(everyone("everyone", ids)),
-            Expr::Anyone(_) => Ok(everyone("anyone", ids)),
+            Expr::SignedIn(_) => {
+                let all: Vec<String> = (self.model.principals())
+                    .map(|to| {
+                        let (kind, id) = self.everyone_of(to)?;
+                        Ok(format!("SELECT {kind} AS kind, {id} AS id WHERE cardinality({ids}) > 0"))
+                    })
+                    .collect::<Emit<_>>()?;
+                Ok(all.join("\nUNION ALL\n"))
+            }
+            Expr::Anyone(_) => Ok(anyone(ids)),
             Expr::Nobody(_) => Ok(nobody()),
             Expr::Relation(relation, _) => self.who_call(ty, &self.relation(ty, *relation)?.name, ids),
             Expr::Permission(permission, _) => self.who_call(ty, &self.permission(ty, *permission)?.name, ids),
@@ -176,7 +188,6 @@ impl Policy<'_> {
     /// Everyone in a relation of the objects of `authz__ids`, through groups in groups.
     fn members(&self, ty: TypeId, relation: RelId) -> Emit<String> {
         let found = self.relation(ty, relation)?;
-        let user = literal(&self.ty(self.model.user)?.name);
         let (own, others): (Vec<&Source>, Vec<&Source>) =
             found.sources.iter().partition(|s| s.subject == Subject::Group(ty, relation));
         // With groups in groups the objects are those of the array and all that are members of them.
@@ -184,25 +195,29 @@ impl Policy<'_> {
         let mut parts = Vec::new();
         for source in others {
             parts.push(match source.subject {
-                Subject::Type(_) => format!(
-                    "SELECT {user}::text AS kind, s.id::text AS id FROM ({}) s(id)",
+                Subject::Type(to) => format!(
+                    "SELECT {}::text AS kind, s.id::text AS id FROM ({}) s(id)",
+                    literal(&self.ty(to)?.name),
                     self.subjects_of(ty, relation, source, ids)?
                 ),
                 Subject::Group(group, member) => {
                     let subjects = self.subjects_of(ty, relation, source, ids)?;
                     self.who_call(group, &self.relation(group, member)?.name, &format!("ARRAY({subjects})"))?
                 }
-                Subject::Everyone(_) | Subject::Anyone => {
+                Subject::Everyone(_) | Subject::Anyone | Subject::Link => {
                     let rows = self.rows(ty, relation, source)?;
-                    let kind = if source.subject == Subject::Anyone { "anyone" } else { "everyone" };
+                    let (kind, id) = match source.subject {
+                        Subject::Everyone(to) => self.everyone_of(to)?,
+                        Subject::Link => ("'link'".to_owned(), "l.link::text".to_owned()),
+                        _ => ("'anyone'".to_owned(), "''".to_owned()),
+                    };
                     let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
                     format!(
-                        "SELECT '{kind}' AS kind, '' AS id FROM {} WHERE {}{condition}",
+                        "SELECT {kind} AS kind, {id} AS id FROM {} WHERE {}{condition}",
                         rows.from,
                         self.key(ty)?.among(&rows.object, ids)
                     )
                 }
-                Subject::Link => return Err(not_built(source.span, "share links")),
             });
         }
         let people = parts.join("\nUNION ALL\n");
@@ -256,48 +271,102 @@ impl Policy<'_> {
         })
     }
 
+    /// How everyone signed in as a type is written: a kind and an id, SQL text.
+    pub fn everyone_of(&self, ty: TypeId) -> Emit<(String, String)> {
+        if ty == self.model.user {
+            return Ok(("'everyone'".to_owned(), "''".to_owned()));
+        }
+        Ok((literal(&self.ty(ty)?.name), "'*'".to_owned()))
+    }
+
+    /// The kinds that are types which sign in, as a list of SQL literals.
+    fn principal_kinds(&self) -> Emit<String> {
+        let kinds: Vec<String> =
+            self.model.principals().map(|ty| Ok(literal(&self.ty(ty)?.name))).collect::<Emit<_>>()?;
+        Ok(kinds.join(", "))
+    }
+
+    /// The condition that a row `w` of candidates means more than one principal.
+    pub fn is_wide(&self) -> Emit<String> {
+        Ok(format!("(w.kind NOT IN ({}) OR w.id = '*')", self.principal_kinds()?))
+    }
+
+    /// `SELECT id` of those principals of a type that are there, count and meet `test` on their row `this`.
+    pub fn principals_of(&self, ty: TypeId, test: impl Fn(&str, &str) -> String) -> Emit<String> {
+        let def = self.ty(ty)?;
+        let key = self.key(ty)?;
+        let id = key.of_row("this");
+        let text = key.text(&id);
+        let test = test(&literal(&def.name), &text);
+        Ok(format!(
+            "SELECT {text} AS id FROM {} AS this WHERE {test}{} ORDER BY {}",
+            def.table,
+            self.counts(ty, "this")?,
+            id.list()
+        ))
+    }
+
     fn who_api(&self, made: &mut Made) -> Emit<()> {
-        let key = self.single_key(self.model.user)?.0;
-        let user = self.ty(self.model.user)?;
-        let kind = literal(&user.name);
-        let counts = self.counts(self.model.user, "this")?;
+        let wide = self.is_wide()?;
         let arms = self.permission_arms(|ty, permission| {
             let def = self.ty(ty)?;
             let found = self.permission(ty, permission)?;
             let object = self.key(ty)?;
             let candidates =
                 format!("{}(ARRAY[authz__id::{}])", names::function("who", def, &found.name), object.sql());
-            let people = format!(
-                "SELECT this.{key}::text FROM {} AS this\nWHERE EXISTS (SELECT FROM {candidates} w WHERE w.kind = {kind} AND w.id = this.{key}::text)",
-                user.table
-            );
+            let among = |kind: &str, id: &str| {
+                format!("EXISTS (SELECT FROM {candidates} w WHERE w.kind = {kind} AND w.id = {id})")
+            };
             if self.exact_permission(ty, permission) {
+                let mut parts = Vec::new();
+                for principal in self.model.principals() {
+                    let people = self.principals_of(principal, among)?;
+                    let kind = literal(&self.ty(principal)?.name);
+                    parts.push(format!("SELECT {kind}::text, p.id, NULL::text[] FROM (\n{people}\n) p"));
+                }
                 return Ok(format!(
-                    "RETURN QUERY SELECT {kind}::text, p.id FROM (\n{people}{counts}\n) p(id)\n\
-                     UNION ALL SELECT DISTINCT w.kind, w.id FROM {candidates} w WHERE w.kind <> {kind};\nRETURN;",
+                    "RETURN QUERY {}\nUNION ALL SELECT DISTINCT w.kind, w.id, NULL::text[] FROM {candidates} w WHERE {wide};\nRETURN;",
+                    parts.join("\nUNION ALL ")
                 ));
             }
-            // The candidates are too many: ask as each of them. The session is put back at the end.
+            // The candidates are too many: ask as each of them. The session and its links are put back at the end.
             let view = names::view(def, &found.name);
-            let same = object.of_view("v").equals(&object.of_text("authz__id"));
-            Ok(format!(
-                "authz__wide := EXISTS (SELECT FROM {candidates} w WHERE w.kind <> {kind});\n\
-                 FOR authz__one IN SELECT this.{key}::text FROM {} AS this WHERE (authz__wide OR EXISTS (SELECT FROM {candidates} w WHERE w.kind = {kind} AND w.id = this.{key}::text)){counts} ORDER BY this.{key} LOOP\n  \
-                 PERFORM authz_int.sign_in({kind}, authz__one);\n  \
-                 IF EXISTS (SELECT FROM {view} v WHERE {same}) THEN\n    \
-                 RETURN QUERY SELECT {kind}::text, authz__one;\n  END IF;\nEND LOOP;\n\
-                 PERFORM authz_int.sign_in('', '');\n\
-                 IF EXISTS (SELECT FROM {view} v WHERE {same}) THEN\n  RETURN QUERY SELECT 'anyone', '';\nEND IF;\n\
-                 PERFORM set_config('authz.session', authz__before, true);\nRETURN;",
-                user.table
-            ))
+            let holds = format!(
+                "EXISTS (SELECT FROM {view} v WHERE {})",
+                object.of_view("v").equals(&object.of_text("authz__id"))
+            );
+            let mut text = format!(
+                "authz__wide := EXISTS (SELECT FROM {candidates} w WHERE {wide});\nPERFORM set_config('authz_ctx.links', '', true);\n"
+            );
+            for principal in self.model.principals() {
+                let kind = literal(&self.ty(principal)?.name);
+                let people = self.principals_of(principal, |kind, id| format!("(authz__wide OR {})", among(kind, id)))?;
+                let (everyone, all) = self.everyone_of(principal)?;
+                text.push_str(&format!(
+                    "authz__holders := '{{}}';\nauthz__others := '{{}}';\nFOR authz__one IN {people} LOOP\n  \
+                     PERFORM authz_int.sign_in({kind}, authz__one);\n  \
+                     IF {holds} THEN\n    authz__holders := authz__holders || authz__one;\n  \
+                     ELSE\n    authz__others := authz__others || authz__one;\n  END IF;\nEND LOOP;\n\
+                     IF authz__wide AND cardinality(authz__holders) > cardinality(authz__others) AND cardinality(authz__others) <= {MOST_EXCEPTIONS} THEN\n  \
+                     RETURN QUERY SELECT {everyone}::text, {all}::text, nullif(authz__others, '{{}}');\nELSE\n  \
+                     RETURN QUERY SELECT {kind}::text, h, NULL::text[] FROM unnest(authz__holders) h;\nEND IF;\n"
+                ));
+            }
+            text.push_str(&format!(
+                "PERFORM authz_int.sign_in('', '');\n\
+                 IF {holds} THEN\n  RETURN QUERY SELECT 'nobody', '', NULL::text[];\nEND IF;\n\
+                 PERFORM set_config('authz.session', authz__before, true), set_config('authz_ctx.links', authz__links, true);\nRETURN;"
+            ));
+            Ok(text)
         })?;
         Api {
             name: "authz.who",
             args: &["kind text", "id text", "perm text"],
-            returns: "TABLE(subject_kind text, subject_id text)",
+            returns: "TABLE(subject_kind text, subject_id text, exceptions text[])",
             volatility: "VOLATILE",
-            declare: "  authz__before text := coalesce(current_setting('authz.session', true), '');\n  authz__wide boolean;\n  authz__one text;\n",
+            declare: "  authz__before text := coalesce(current_setting('authz.session', true), '');\n  \
+                      authz__links text := coalesce(current_setting('authz_ctx.links', true), '');\n  \
+                      authz__wide boolean;\n  authz__one text;\n  authz__holders text[];\n  authz__others text[];\n",
             body: format!(
                 "  IF NOT authz_int.is_operator() AND NOT authz.can(authz__kind, authz__id, authz__perm) THEN\n    \
                  RAISE EXCEPTION 'AZ705: only those who hold % may ask who holds it', authz__perm USING ERRCODE = '42501';\n  END IF;\n{arms}  RETURN;"
@@ -308,9 +377,9 @@ impl Policy<'_> {
     }
 }
 
-/// Everyone, where there is an object at all.
-fn everyone(kind: &str, ids: &str) -> String {
-    format!("SELECT '{kind}' AS kind, '' AS id WHERE cardinality({ids}) > 0")
+/// Whoever there is, where there is an object at all.
+fn anyone(ids: &str) -> String {
+    format!("SELECT 'anyone' AS kind, '' AS id WHERE cardinality({ids}) > 0")
 }
 
 fn nobody() -> String {

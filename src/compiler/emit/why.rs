@@ -365,9 +365,9 @@ impl Policy<'_> {
             volatility: "VOLATILE",
             declare: "  authz__before text := coalesce(current_setting('authz.session', true), '');\n  authz__answer jsonb;\n  authz__missing jsonb;\n",
             body: format!(
-                "  IF authz__subject_id IS NOT NULL THEN\n    IF NOT authz_int.is_operator() AND authz.uid()::text IS DISTINCT FROM authz__subject_id THEN\n      \
-                 RAISE EXCEPTION 'AZ705: only the operator may ask about somebody else' USING ERRCODE = '42501';\n    END IF;\n    \
-                 PERFORM authz.act_as({}, authz__subject_id);\n  END IF;\n{arms}  RETURN NULL;",
+                "  IF authz__subject_id IS NOT NULL AND authz_int.is_operator() THEN\n    PERFORM authz_gen.sign_in({}, authz__subject_id);\n  \
+                 ELSIF authz__subject_id IS NOT NULL AND authz.uid()::text IS DISTINCT FROM authz__subject_id THEN\n    \
+                 RAISE EXCEPTION 'AZ705: only the operator may ask about somebody else' USING ERRCODE = '42501';\n  END IF;\n{arms}  RETURN NULL;",
                 literal(&user.name)
             ),
         }

@@ -90,6 +90,34 @@ fn inheriting_terms_are_found_wherever_they_stand() {
 }
 
 #[test]
+fn several_types_inherit_in_one_graph_and_denies_are_kept_apart() {
+    let compiled = compile(
+        "docs.authz",
+        "app role app_user\ntype user = app.users\n\
+         type space = app.spaces\n  home : folder = folder_id\n  lead : user = lead_id\n  hidden : user = hidden_id\n  \
+         can hide = hidden or home.hide\n  can view = (lead or home.view) and {open} and not hide\n\
+         type folder = app.folders\n  parent : folder = parent_id\n  space : space = space_id\n  owner : user = owner_id\n  \
+         can hide = owner or parent.hide or space.hide\n  can view = (parent.view or space.view) and not hide\n\
+         type file = app.files\n  folder : folder = folder_id\n  can view = folder.view\n",
+    );
+    let model = compiled.model.as_ref().unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
+    let of = |ty: &str, name: &str| {
+        let ty = &model.types[model.type_named(ty).unwrap().0];
+        ty.permissions[ty.permission_named(name).unwrap().0].inherits.clone()
+    };
+    let (space, folder) = (of("space", "view").unwrap(), of("folder", "view").unwrap());
+    assert_eq!((space.graph, &space.members), (folder.graph, &folder.members));
+    assert_eq!((space.members.len(), space.denies.len(), folder.denies.len()), (2, 1, 1));
+    assert!(matches!(folder.base, Expr::Nobody(_)), "only spaces start it: {:?}", folder.base);
+    let links = &model.graphs[space.graph.0].links;
+    assert_eq!(links.len(), 3);
+    assert_eq!(links.iter().filter(|l| l.condition.as_ref().is_some_and(|c| c.sql == "open")).count(), 1);
+    // The deny has the same links without the condition.
+    assert_ne!(of("space", "hide").unwrap().graph, space.graph);
+    assert_eq!(of("file", "view"), None);
+}
+
+#[test]
 fn graphs_are_shared_by_what_they_link_and_not_by_where_they_are_written() {
     let compiled = folder_policy(
         "  can view = owner or (parent.view and {inherit}) or shown.view\n  \

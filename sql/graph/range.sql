@@ -5,8 +5,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_
 BEGIN
   RETURN (
     SELECT k.id FROM (
-      (SELECT {{compared_key}} AS id FROM {{table}} AS this
-         WHERE authz__after IS NULL OR {{compared_key}} > authz__after ORDER BY 1 LIMIT authz__size)
+      {{own_range}}
       UNION
       (SELECT n.id FROM {{node}} AS n WHERE authz__after IS NULL OR n.id > authz__after ORDER BY 1 LIMIT authz__size)
       ORDER BY 1 LIMIT authz__size

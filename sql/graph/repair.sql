@@ -5,7 +5,8 @@ SET search_path = pg_catalog, pg_temp AS $authz$
 DECLARE
   v_loose bigint[];
 BEGIN
-  PERFORM {{rederive}}(ARRAY(SELECT u.id::{{key}} FROM unnest(v_ids) AS u(id) WHERE u.id <> ''), '{}', true);
+{{repair_prepare}}
+  PERFORM {{rederive}}(ARRAY({{repair_ids}}), '{}', true);
   -- Locked before it is judged again: a new object may be joining such a cluster.
   v_loose := ARRAY(SELECT c.id FROM {{cluster}} AS c WHERE NOT EXISTS (SELECT FROM {{node}} AS n WHERE n.cluster = c.id) ORDER BY c.id FOR UPDATE);
   DELETE FROM {{cluster}} AS c WHERE c.id = ANY (v_loose) AND NOT EXISTS (SELECT FROM {{node}} AS n WHERE n.cluster = c.id);

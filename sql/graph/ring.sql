@@ -27,7 +27,7 @@ BEGIN
   SELECT up.x INTO v_id FROM up WHERE up.x = up.a LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = '23514',
-      MESSAGE = pg_catalog.format('AZ713: %s %s would be inside itself', {{type_name}}, v_id),
+      MESSAGE = pg_catalog.format('AZ713: %s %s would be inside itself', {{ring_type}}, {{ring_text}}),
       HINT = 'Choose a parent that is not the object itself or below it.';
   END IF;
 END

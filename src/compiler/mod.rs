@@ -19,6 +19,7 @@ pub mod model;
 pub mod objects;
 pub mod outline;
 pub mod parser;
+pub mod prove;
 pub mod resolve;
 pub mod span;
 pub mod sql;

@@ -242,13 +242,19 @@ pub struct Permission {
     pub span: Span,
 }
 
-/// How a permission inherits: it holds on `x` when `base` holds on `x` or on any ancestor of `x` in `graph`.
+/// How a permission inherits: it holds on `x` when the base of its type holds on `x` or on any ancestor of `x` in
+/// `graph`, and none of `denies` holds on `x`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inheritance {
     /// The graph of its inheriting links.
     pub graph: GraphId,
-    /// The expression without its inheriting terms (never empty: AZ303).
+    /// The expression without its inheriting terms ([`Expr::Nobody`] when only other types start it: AZ303 otherwise).
     pub base: Expr,
+    /// `and not hidden`: permissions of the same type, each inherited over at least the same links, so that it is enough
+    /// to ask for them on the object itself.
+    pub denies: Vec<Expr>,
+    /// The permissions that inherit from each other, one of each type in the graph, this one among them.
+    pub members: Vec<(TypeId, PermId)>,
 }
 
 /// An expression over a row of one type.

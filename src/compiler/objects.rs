@@ -2,6 +2,7 @@
 //! inheritance graphs that must be built. The console's SQL screen shows this list; apply runs it.
 
 use super::ident::{Ident, QualName};
+use super::model::TypeId;
 
 /// Everything a policy becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +119,8 @@ impl LockMode {
     }
 }
 
-/// The stored index of one inheritance graph over a single type with a single key column.
+/// The stored index of one inheritance graph. Over a single type with a single key column it holds keys; any other holds
+/// numbers that stand for keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphTables {
     /// `g` and the first eight hex digits of the digest of the graph's definition (type's table, key, links,
@@ -132,8 +134,22 @@ pub struct GraphTables {
     pub links_sql: String,
     /// `SELECT id` of every object.
     pub objects_sql: String,
-    /// The key's SQL type.
+    /// The SQL type of what the index holds.
     pub key_type: &'static str,
+    /// Statements that a build runs first: they give every object its number.
+    pub prepare: Vec<String>,
+    /// Where the numbers of each type's objects are; empty when the index holds keys.
+    pub numbers: Vec<NumberTable>,
+}
+
+/// The numbers of one type's objects in one graph. The key's columns are called `authz__k` (or `authz__k1 ..`), the number
+/// `authz__n`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberTable {
+    /// The type.
+    pub ty: TypeId,
+    /// `schema.table`, quoted.
+    pub table: String,
 }
 
 /// A table with rules.

@@ -46,7 +46,10 @@ pub async fn build(
     let table = |part: &str| QualName::new("authz_int", format!("{}_{part}", graph.name)).to_string();
     let (node, cluster, edge) = (table("node"), table("cluster"), table("edge"));
     client.batch_execute(&format!("TRUNCATE {node}, {cluster}, {edge}")).await?;
-    let keys = column_of_keys(client, &format!("{} ORDER BY 1", graph.objects_sql)).await?;
+    for statement in &graph.prepare {
+        client.batch_execute(statement).await?;
+    }
+    let keys = column_of_keys(client, &format!("SELECT o.id FROM ({}) AS o ORDER BY 1", graph.objects_sql)).await?;
     let numbers = number_keys(&keys)?;
     let links = read_links(client, &graph.links_sql, &numbers).await?;
     drop(numbers);

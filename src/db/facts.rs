@@ -181,5 +181,13 @@ fn share(ty: TypeId, relation: RelId, source: &Source, table: &Table, row: &[Dat
         Subject::Anyone => Holder::Anyone,
         Subject::Link => return None,
     };
-    Some(Share { ty, relation, object: key("object"), with, starts: time("starts"), expires: time("expires") })
+    Some(Share {
+        ty,
+        relation,
+        object: key("object"),
+        with,
+        starts: time("starts"),
+        expires: time("expires"),
+        caveat: None,
+    })
 }

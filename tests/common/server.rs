@@ -49,6 +49,13 @@ impl Database {
         Database { name }
     }
 
+    /// Removes it; nobody may be connected any more, save for sessions that are just ending.
+    #[allow(dead_code, reason = "only some of the test binaries make so many that they must go")]
+    pub async fn remove(self) {
+        let admin = connect("postgres", "postgres").await;
+        admin.batch_execute(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await.unwrap();
+    }
+
     /// Where it is, for code that connects by itself.
     pub fn target(&self, user: &str) -> Target {
         Target::socket(&server().dir, 5432, user, &self.name)

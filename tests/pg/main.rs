@@ -14,6 +14,7 @@ mod bench;
 mod build;
 mod conditions;
 mod docs;
+mod graphs;
 mod keys;
 mod measure;
 mod operator;

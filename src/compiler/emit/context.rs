@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::ident::Ident;
 use crate::compiler::model::{Graph, GraphId, Model, PermId, Permission, RelId, Relation, TypeDef, TypeId};
 use crate::compiler::objects::GraphTables;
 use crate::compiler::span::Span;
 
 use super::condition::RowFunctions;
-use super::key::{Id, Key, held_type};
+use super::key::{Id, Key};
 use super::{Options, names};
 
 /// A piece of SQL text, or the reason the policy cannot be compiled.
@@ -65,15 +64,6 @@ impl<'m> Policy<'m> {
     /// The key of a type.
     pub fn key(&self, ty: TypeId) -> Emit<Key<'m>> {
         Ok(Key::new(self.ty(ty)?))
-    }
-
-    /// The one key column of a type and its SQL type, where a key of several columns is not built yet.
-    pub fn single_key(&self, ty: TypeId) -> Emit<(&'m Ident, &'static str)> {
-        let def = self.ty(ty)?;
-        match def.key.as_slice() {
-            [one] => Ok((&one.column, held_type(one.ty))),
-            _ => Err(not_built(def.span, format!("a key of {} columns here (type \"{}\")", def.key.len(), def.name))),
-        }
     }
 }
 

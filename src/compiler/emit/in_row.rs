@@ -52,7 +52,7 @@ impl Policy<'_> {
 
 /// A key read from a column that holds keys of several types as text; NULL where `test` does not hold or the text is no
 /// such key. Each CASE keeps the next expression from being worked out on what it would fail on.
-fn from_text(key: KeyType, test: &str, id: &str) -> String {
+pub(super) fn from_text(key: KeyType, test: &str, id: &str) -> String {
     let (pattern, range) = match key {
         KeyType::Text | KeyType::Varchar => return id.to_owned(),
         KeyType::Uuid => ("^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", None),

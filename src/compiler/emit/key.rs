@@ -89,11 +89,6 @@ impl<'m> Key<'m> {
         self.of_value(&format!("{text}::{}", self.sql()))
     }
 
-    /// NULL, with the key's types.
-    pub fn null(&self) -> Id {
-        Id(self.part_types().into_iter().map(|ty| format!("NULL::{ty}")).collect())
-    }
-
     /// The id as one value of exactly [`Key::sql`].
     pub fn value(&self, id: &Id) -> String {
         if self.is_composite() {

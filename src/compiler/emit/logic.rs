@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::compiler::model::{Condition, Expr, GraphId, Model, PermId, Target, TypeId};
+use crate::compiler::model::{Condition, Expr, GraphId, Inheritance, Model, PermId, Target, TypeId};
 use crate::compiler::span::Span;
 
 /// The terms of a permission as they hold on a row itself: inheriting terms stay as followed relations.
@@ -29,16 +29,16 @@ pub fn row_terms(model: &Model, ty: TypeId, expr: &Expr) -> Vec<Expr> {
 /// The terms that start an inheriting permission: it holds on an object when one of them holds on the object or on an
 /// ancestor. A tier that inherits over a part of the same links gives its own terms; any other permission stays a
 /// term of its own.
-pub fn base_terms(model: &Model, ty: TypeId, graph: GraphId, base: &Expr) -> Vec<Expr> {
+pub fn base_terms(model: &Model, ty: TypeId, inherits: &Inheritance) -> Vec<Expr> {
     let mut terms = Vec::new();
     let mut seen = BTreeSet::new();
     flatten(
-        base,
+        &inherits.base,
         &mut |permission| {
             let found = model.ty(ty)?.permission(permission)?;
             let expanded = match &found.inherits {
                 None => found.expr.clone(),
-                Some(inner) if within(model, inner.graph, graph) => inner.base.clone(),
+                Some(inner) if starts_within(model, ty, inner, inherits) => inner.base.clone(),
                 Some(_) => return None,
             };
             // A permission met again adds nothing, so it expands to "never" and is dropped below.
@@ -49,13 +49,22 @@ pub fn base_terms(model: &Model, ty: TypeId, graph: GraphId, base: &Expr) -> Vec
     absorb(model, ty, terms)
 }
 
+/// Whether whatever starts `inner`, which `ty` names at its top, may be taken for a start of `outer`: it is passed on over a
+/// part of the same links, nothing cuts it, and the other types name it too.
+fn starts_within(model: &Model, ty: TypeId, inner: &Inheritance, outer: &Inheritance) -> bool {
+    let named = |(of, narrow): &(TypeId, PermId)| {
+        *of == ty || outer.members.iter().any(|(t, wide)| t == of && includes(model, *t, *wide, *narrow))
+    };
+    inner.denies.is_empty() && within(model, inner.graph, outer.graph) && inner.members.iter().all(named)
+}
+
 /// Whether every link of `inner` is a link of `outer` too.
 fn within(model: &Model, inner: GraphId, outer: GraphId) -> bool {
     let key = |graph: GraphId| -> Vec<_> {
         model.graph(graph).map_or_else(Vec::new, |g| {
             g.links
                 .iter()
-                .map(|l| (l.child, l.relation, l.source, l.condition.as_ref().map(|c| c.sql.trim())))
+                .map(|l| (l.child, l.parent, l.relation, l.source, l.condition.as_ref().map(|c| c.sql.trim())))
                 .collect()
         })
     };

@@ -15,6 +15,7 @@ mod invariants;
 mod key;
 pub mod logic;
 mod names;
+mod nodes;
 mod permissions;
 mod principals;
 mod relations;

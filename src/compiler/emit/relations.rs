@@ -7,6 +7,7 @@ use crate::compiler::model::{Condition, PermId, Place, RelId, Source, Subject, T
 use super::context::{Asker, Emit, Form, Policy, Scope, not_built, owner_function};
 use super::key::Id;
 use super::names::{self, ShareSubject};
+use super::nodes::Nodes;
 use super::views::Made;
 
 /// A source as rows: a FROM item and the columns with the object's and the subject's key in it.
@@ -306,7 +307,7 @@ impl Policy<'_> {
 
     /// A probe of the relation over a path: any object whose id is in the array `path` on which the caller is in it
     /// through a listed source.
-    pub fn path_probes(&self, scope: &mut Scope, relation: RelId, path: &str) -> Emit<Vec<String>> {
+    pub fn path_probes(&self, scope: &mut Scope, relation: RelId, nodes: &Nodes<'_>, path: &str) -> Emit<Vec<String>> {
         let ty = scope.ty;
         let found = self.relation(ty, relation)?;
         found
@@ -317,21 +318,20 @@ impl Policy<'_> {
                 let rows = self.rows(ty, relation, source)?;
                 let holder = self.is_caller(scope, source.subject, rows.subject.as_ref())?;
                 let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
-                let on_path = self.key(ty)?.among(&rows.object, path);
-                Ok(format!("(SELECT true FROM {} WHERE {on_path} AND {holder}{condition} LIMIT 1)", rows.from))
+                let (from, on_path) = nodes.rows_on(&rows.from, &rows.object, path);
+                Ok(format!("(SELECT true FROM {from} WHERE {on_path} AND {holder}{condition} LIMIT 1)"))
             })
             .collect()
     }
 
     /// A look-up of a row of the type itself, for terms that need its columns: any object of the path on which one of
     /// `tests` (SQL text on `this`) holds.
-    pub fn path_row_probe(&self, ty: TypeId, tests: &[String], path: &str) -> Emit<String> {
+    pub fn path_row_probe(&self, ty: TypeId, tests: &[String], nodes: &Nodes<'_>, path: &str) -> Emit<String> {
         let def = self.ty(ty)?;
-        let key = self.key(ty)?;
+        let own = self.key(ty)?.of_row("this");
+        let (from, on_path) = nodes.rows_on(&format!("{} AS this", def.table), &own, path);
         Ok(format!(
-            "(SELECT true FROM {} AS this WHERE {} AND ({}){} LIMIT 1)",
-            def.table,
-            key.among(&key.of_row("this"), path),
+            "(SELECT true FROM {from} WHERE {on_path} AND ({}){} LIMIT 1)",
             tests.join(" OR "),
             self.counts(ty, "this")?
         ))

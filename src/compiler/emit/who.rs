@@ -8,7 +8,6 @@ use crate::compiler::model::{Expr, PermId, RelId, Source, Subject, Target, TypeI
 use super::api::Api;
 use super::condition;
 use super::context::{Emit, Policy, not_built};
-use super::logic;
 use super::names;
 use super::relations::indented;
 use super::views::Made;
@@ -33,15 +32,20 @@ impl Policy<'_> {
                 let found = self.permission(ty, PermId(permission))?;
                 let query = match &found.inherits {
                     Some(inherits) => {
-                        let g = self.graph_name(inherits.graph)?;
-                        let key_type = self.single_key(ty)?.1;
+                        let nodes = self.nodes(inherits.graph, ty)?;
                         let path = format!(
-                            "ARRAY(SELECT DISTINCT a FROM authz_int.{g}_node n, \
-                             unnest(n.id || n.local || (SELECT c.above FROM authz_int.{g}_cluster c WHERE c.id = n.cluster)) a \
-                             WHERE n.id = ANY (authz__ids))::{key_type}[]"
+                            "ARRAY(SELECT DISTINCT a FROM {}, unnest({}) a WHERE {})::{}[]",
+                            nodes.from(),
+                            nodes.path(),
+                            self.key(ty)?.starts_among(&nodes.id(), "authz__ids"),
+                            nodes.held_type()
                         );
-                        let terms = logic::base_terms(self.model, ty, inherits.graph, &inherits.base);
-                        let who = self.who_any(ty, &terms, "p.ids")?;
+                        let mut parts = Vec::new();
+                        for start in self.starts(inherits)? {
+                            let ids = self.nodes(inherits.graph, start.ty)?.ids_on("p.ids");
+                            parts.push(self.who_any(start.ty, &start.terms, &ids)?);
+                        }
+                        let who = parts.join("\nUNION ALL\n");
                         format!(
                             "SELECT w.kind, w.id FROM (SELECT {path} AS ids OFFSET 0) p, LATERAL (\n{}\n) w",
                             indented(&who)
@@ -266,7 +270,13 @@ impl Policy<'_> {
     /// An inheriting permission names itself; its base decides.
     fn exact_permission(&self, ty: TypeId, id: PermId) -> bool {
         self.permission(ty, id).is_ok_and(|found| match &found.inherits {
-            Some(inherits) => self.exact(ty, &inherits.base),
+            Some(inherits) => {
+                let exact = |&(member, id): &(TypeId, PermId)| {
+                    let found = self.permission(member, id).ok().and_then(|p| p.inherits.as_ref());
+                    found.is_some_and(|member_of| self.exact(member, &member_of.base))
+                };
+                inherits.denies.is_empty() && inherits.members.iter().all(exact)
+            }
             None => self.exact(ty, &found.expr),
         })
     }

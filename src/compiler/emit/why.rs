@@ -5,7 +5,7 @@
 //! rules themselves read.
 
 use crate::compiler::ident::literal;
-use crate::compiler::model::{Expr, GraphId, Place, RelId, Source, Subject, Target, TypeId};
+use crate::compiler::model::{Expr, GraphId, Inheritance, Place, RelId, Source, Subject, Target, TypeId};
 
 use super::api::Api;
 use super::context::{Asker, Emit, Form, Policy, Scope, owner_function};
@@ -35,16 +35,7 @@ impl Policy<'_> {
             for found in &def.permissions {
                 let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Probe);
                 let query = match &found.inherits {
-                    Some(inherits) => {
-                        let terms = logic::base_terms(self.model, ty, inherits.graph, &inherits.base);
-                        self.single_key(ty)?;
-                        let chains = self.why_any(&mut scope, &terms, &Id::one("up.id"))?;
-                        format!(
-                            "SELECT up.steps || w.chain AS chain FROM {}(authz__id) up, LATERAL (\n{}\n) w",
-                            self.climb_name(inherits.graph)?,
-                            indented(&chains)
-                        )
-                    }
+                    Some(inherits) => self.why_inherited(&mut scope, inherits)?,
                     None => {
                         let terms = logic::row_terms(self.model, ty, &found.expr);
                         self.why_any(&mut scope, &terms, &self.key(ty)?.of_value("authz__id"))?
@@ -54,6 +45,31 @@ impl Policy<'_> {
             }
         }
         self.explain_api(made)
+    }
+
+    /// From the object up to each ancestor, and from there on by what starts the permission.
+    fn why_inherited(&self, scope: &mut Scope, inherits: &Inheritance) -> Emit<String> {
+        let own = self.key(scope.ty)?.of_value("authz__id");
+        let start = self.nodes(inherits.graph, scope.ty)?.held_one(&own);
+        let mut parts = Vec::new();
+        for begin in self.starts(inherits)? {
+            let mut at = Scope::new(begin.ty, "this", scope.asker, scope.form);
+            let (back, id) = self.nodes(inherits.graph, begin.ty)?.back("up");
+            let chains = self.why_any(&mut at, &begin.terms, &id)?;
+            parts.push(format!(
+                "SELECT up.steps || w.chain AS chain FROM {}({start}) up{back}, LATERAL (\n{}\n) w",
+                self.climb_name(inherits.graph)?,
+                indented(&chains)
+            ));
+            scope.mine.append(&mut at.mine);
+        }
+        let chains = parts.join("\nUNION ALL\n");
+        let allowed = self.not_denied(scope, scope.ty, inherits, &own)?;
+        Ok(if allowed.is_empty() {
+            chains
+        } else {
+            format!("SELECT c.chain FROM (\n{}\n) c WHERE true{allowed}", indented(&chains))
+        })
     }
 
     fn why_function(&self, ty: TypeId, part: &str, scope: &Scope, query: &str, made: &mut Made) -> Emit<()> {
@@ -254,7 +270,8 @@ impl Policy<'_> {
         for link in &self.graph(graph)?.links {
             let found = self.relation(link.child, link.relation)?;
             let Some(source) = found.sources.get(link.source) else { continue };
-            key_type = self.single_key(link.child)?.1;
+            let (children, parents) = (self.nodes(graph, link.child)?, self.nodes(graph, link.parent)?);
+            key_type = children.held_type();
             let rows = self.rows(link.child, link.relation, source)?;
             let Some(value) = rows.subject else { continue };
             let parent = self.ty(link.parent)?;
@@ -265,7 +282,7 @@ impl Policy<'_> {
                 let test = self.on_row(&self.ty(link.child)?.table, condition, "this");
                 conditions.push(match &source.place {
                     // The row is the child's own.
-                    Place::Column { .. } => test,
+                    place if place.is_in_row() => test,
                     _ => {
                         let child = self.ty(link.child)?;
                         let same = self.key(link.child)?.of_row("this").equals(&rows.object);
@@ -275,19 +292,17 @@ impl Policy<'_> {
             }
             let there = self.key(link.parent)?.of_row("o").equals(&value);
             conditions.push(format!("EXISTS (SELECT FROM {} AS o WHERE {there})", parent.table));
-            let key = self.key(link.child)?;
+            let (from, on_path) = children.rows_on(&rows.from, &rows.object, "frontier");
             links.push(format!(
-                "SELECT {}, {}, {step} AS step FROM {} WHERE {} AND {}",
-                key.typed(&rows.object, "child"),
-                key.typed(&value, "parent"),
-                rows.from,
-                key.among(&rows.object, "frontier"),
+                "SELECT {}::{key_type} AS child, {}::{key_type} AS parent, {step} AS step FROM {from} WHERE {on_path} AND {}",
+                children.held_one(&rows.object),
+                parents.held_one(&value),
                 conditions.join(" AND ")
             ));
         }
         let name = self.climb_name(graph)?;
         let sql = format!(
-            "CREATE FUNCTION {name}(start {key_type}) RETURNS TABLE(id {key_type}, steps jsonb)\nLANGUAGE plpgsql STABLE ROWS 20\n\
+            "CREATE FUNCTION {name}(start {key_type}) RETURNS TABLE(id {key_type}, steps jsonb)\nLANGUAGE plpgsql STABLE STRICT ROWS 20\n\
              SET search_path = pg_catalog, pg_temp\nAS $authz$\n#variable_conflict use_column\nDECLARE\n  \
              frontier {key_type}[] := ARRAY[start];\n  seen {key_type}[] := ARRAY[start];\n  next {key_type}[];\n  \
              paths jsonb := jsonb_build_object(start::text, '[]'::jsonb);\n  link record;\nBEGIN\n  id := start;\n  steps := '[]';\n  RETURN NEXT;\n  \

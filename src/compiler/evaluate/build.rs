@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::facts::{Datum, Facts, Holder, Key, Share, Table};
+use super::facts::{Datum, Facts, Holder, Key, RoleHeld, Share, Table};
 use super::sql::{self, Asked, Scope, Sql};
 use super::{CannotEvaluate, Definition, Edge, Evaluated, Guard, Objects, Term, To, Var, Varying, World, order};
 use crate::compiler::ident::{Ident, QualName};
@@ -51,9 +51,11 @@ pub(super) fn world<'a>(model: &'a Model, facts: &'a Facts, now: i64) -> Evaluat
     builder.all_sources()?;
     let vars = builder.definitions()?;
     let rules = builder.rules()?;
+    let invariants =
+        model.invariants.iter().map(|never| builder.term(never.ty, &never.expr)).collect::<Evaluated<_>>()?;
     let strata = order::strata(&vars, &builder.edges)?;
     let Builder { objects, first, edges, same, varying, .. } = builder;
-    Ok(World { model, facts, now, objects, vars, first, edges, same, varying, strata, rules })
+    Ok(World { model, facts, now, objects, vars, first, edges, same, varying, strata, rules, invariants })
 }
 
 /// A condition's expression.
@@ -149,14 +151,19 @@ impl<'a> Builder<'a> {
                 let (object, subject) = (object.iter().collect(), subject.iter().collect());
                 self.table_source(ty, source, (table, object, subject), condition.as_ref(), &mut edges)?;
             }
-            Place::Role { .. } => return Err(CannotEvaluate::new(source.span, "roles made at run time")),
             Place::Shared { condition, .. } => {
-                if let Some(condition) = condition {
-                    return Err(CannotEvaluate::new(condition.span, "a condition on a shared relation"));
-                }
                 let shares = self.facts.shares.iter().filter(|share| share.ty == ty && share.relation == relation);
                 for share in shares.filter(|share| names(source.subject, &share.with)) {
-                    self.share(share, &mut edges);
+                    self.share(share, condition.as_ref(), &mut edges)?;
+                }
+            }
+            Place::Role { permission } => {
+                for held in self.facts.roles.iter().filter(|held| held.share.ty == ty) {
+                    let gives =
+                        held.permissions.contains(&(ty, *permission)) && names(source.subject, &held.share.with);
+                    if gives && self.owns_roles(ty, held)? {
+                        self.share(&held.share, None, &mut edges)?;
+                    }
                 }
             }
         }
@@ -169,7 +176,7 @@ impl<'a> Builder<'a> {
         let at = columns(table, &names.iter().collect::<Vec<_>>(), &def.table, source.span)?;
         for (number, row) in self.rows_of(ty, table) {
             if let (Some(to), Some(list)) = (self.subject(source, row, &at)?, edges.get_mut(number)) {
-                list.push(Edge { to, guard: None });
+                list.push(Edge { to, guards: Vec::new() });
             }
         }
         Ok(())
@@ -196,7 +203,7 @@ impl<'a> Builder<'a> {
                 && let Some(to) = self.subject(source, row, &[id_at])?
                 && let Some(list) = edges.get_mut(number)
             {
-                list.push(Edge { to, guard: None });
+                list.push(Edge { to, guards: Vec::new() });
             }
         }
         Ok(())
@@ -218,15 +225,16 @@ impl<'a> Builder<'a> {
             let key = key_of(row, &object, &self.ty(ty)?.key);
             let Some(found) = key.and_then(|key| self.index(ty, &key)) else { continue };
             let Some(to) = self.subject(source, row, &subject)? else { continue };
-            let guard = match &condition {
+            let guards = match &condition {
                 Some((sql, span)) if sql.depends_on_asker() => {
-                    Some(Guard { table: name.clone(), row: number, sql: sql.clone(), span: *span })
+                    let (row, arguments) = (Some((name.clone(), number)), BTreeMap::new());
+                    vec![Guard { row, arguments, sql: sql.clone(), span: *span }]
                 }
                 Some((sql, span)) if !self.holds(sql, *span, table, row)? => continue,
-                _ => None,
+                _ => Vec::new(),
             };
             if let Some(list) = edges.get_mut(found) {
-                list.push(Edge { to, guard });
+                list.push(Edge { to, guards });
             }
         }
         Ok(())
@@ -250,7 +258,8 @@ impl<'a> Builder<'a> {
         }))
     }
 
-    fn share(&self, share: &Share, edges: &mut [Vec<Edge>]) {
+    /// Adds a share that counts now: one whose times, caveat and condition let it.
+    fn share(&self, share: &Share, condition: Option<&Condition>, edges: &mut [Vec<Edge>]) -> Evaluated<()> {
         let live = share.starts.is_none_or(|from| from <= self.now) && share.expires.is_none_or(|to| to > self.now);
         let to = match &share.with {
             Holder::One(ty, key) => self.index(*ty, key).map(|found| To::Object(*ty, found)),
@@ -259,11 +268,45 @@ impl<'a> Builder<'a> {
             }
             Holder::Everyone(ty) => Some(To::Everyone(*ty)),
             Holder::Anyone => Some(To::Anyone),
+            Holder::Link(link) => Some(To::Link(link.clone())),
         };
-        let object = self.index(share.ty, &share.object).and_then(|object| edges.get_mut(object));
-        if let (true, Some(to), Some(list)) = (live, to, object) {
-            list.push(Edge { to, guard: None });
+        let object = self.index(share.ty, &share.object);
+        let (true, Some(to), Some(object)) = (live, to, object) else { return Ok(()) };
+        let mut guards = Vec::new();
+        if let Some((name, arguments)) = &share.caveat {
+            // A caveat that the policy has no more is one that nobody can check.
+            let Some(caveat) = self.model.caveats.iter().find(|caveat| caveat.name == *name) else { return Ok(()) };
+            let (sql, span) = (parsed(&caveat.condition)?, caveat.condition.span);
+            guards.push(Guard { row: None, arguments: arguments.clone(), sql, span });
         }
+        if let Some(condition) = condition {
+            let table = &self.ty(share.ty)?.table;
+            let row = self.objects.get(share.ty.0).and_then(|objects| objects.rows.get(object)).copied();
+            let row = row.map(|row| (table.clone(), row));
+            guards.push(Guard { row, arguments: BTreeMap::new(), sql: parsed(condition)?, span: condition.span });
+        }
+        if let Some(list) = edges.get_mut(object) {
+            list.push(Edge { to, guards });
+        }
+        Ok(())
+    }
+
+    /// Whether a role is one of the object's that it is held on: its own, or of the object it is related to.
+    fn owns_roles(&self, ty: TypeId, held: &RoleHeld) -> Evaluated<bool> {
+        let def = self.ty(ty)?;
+        let Some(roles) = &def.roles else { return Ok(false) };
+        let (owner, key) = &held.owner;
+        let Some(from) = roles.from else { return Ok(*owner == ty && *key == held.share.object) };
+        let (Some(object), Some(owned)) = (self.index(ty, &held.share.object), self.index(*owner, key)) else {
+            return Ok(false);
+        };
+        for source in def.relation(from).map(|r| r.sources.as_slice()).unwrap_or_default() {
+            let edges = self.source(ty, from, source)?;
+            if edges.get(object).into_iter().flatten().any(|edge| edge.to == To::Object(*owner, owned)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn definitions(&mut self) -> Evaluated<Vec<Definition>> {
@@ -364,7 +407,7 @@ fn names(subject: Subject, with: &Holder) -> bool {
     match (subject, with) {
         (Subject::Type(ty), Holder::One(other, _)) | (Subject::Everyone(ty), Holder::Everyone(other)) => ty == *other,
         (Subject::Group(ty, relation), Holder::Group(other, named, _)) => ty == *other && relation == *named,
-        (Subject::Anyone, Holder::Anyone) => true,
+        (Subject::Anyone, Holder::Anyone) | (Subject::Link, Holder::Link(_)) => true,
         _ => false,
     }
 }

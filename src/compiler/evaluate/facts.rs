@@ -1,10 +1,10 @@
 //! What is in the tables and among the shares, as plain values: everything the evaluator may look at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::compiler::ident::{Ident, QualName};
-use crate::compiler::model::{KeyType, RelId, TypeId};
+use crate::compiler::model::{KeyType, PermId, RelId, ScopeId, TypeId};
 
 /// A value of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,6 +101,8 @@ pub struct Facts {
     pub tables: BTreeMap<QualName, Table>,
     /// What was shared at run time.
     pub shares: Vec<Share>,
+    /// Who holds which role that was made at run time, and on what.
+    pub roles: Vec<RoleHeld>,
 }
 
 /// A share made at run time.
@@ -118,6 +120,19 @@ pub struct Share {
     pub starts: Option<i64>,
     /// Counts until just before this.
     pub expires: Option<i64>,
+    /// The caveat it carries, and its arguments.
+    pub caveat: Option<(String, BTreeMap<String, String>)>,
+}
+
+/// A role made at run time, held on an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleHeld {
+    /// The object whose role it is.
+    pub owner: (TypeId, Key),
+    /// What the role includes.
+    pub permissions: BTreeSet<(TypeId, PermId)>,
+    /// The object it is held on, by whom, and when.
+    pub share: Share,
 }
 
 /// With whom something is shared.
@@ -131,6 +146,8 @@ pub enum Holder {
     Everyone(TypeId),
     /// Anyone at all.
     Anyone,
+    /// Whoever holds this share link.
+    Link(String),
 }
 
 /// Who asks.
@@ -140,6 +157,10 @@ pub struct Caller {
     pub principal: Option<(TypeId, Key)>,
     /// The request's context, `authz.ctx`.
     pub context: BTreeMap<String, String>,
+    /// What the session is limited to; empty when to nothing.
+    pub scopes: Vec<ScopeId>,
+    /// The share links it came with.
+    pub links: BTreeSet<String>,
 }
 
 impl Caller {
@@ -148,8 +169,8 @@ impl Caller {
         Caller::default()
     }
 
-    /// A person, without any context.
+    /// A person, without a context, scopes or links.
     pub fn of(ty: TypeId, key: Key) -> Caller {
-        Caller { principal: Some((ty, key)), context: BTreeMap::new() }
+        Caller { principal: Some((ty, key)), ..Caller::default() }
     }
 }

@@ -110,7 +110,7 @@ impl<'a> Held<'_, 'a> {
                     if let To::Object(named, other) = edge.to
                         && named == *ty
                         && self.has(*var, other)
-                        && self.passes(edge.guard.as_ref())?
+                        && self.passes(edge)?
                     {
                         return Ok(true);
                     }
@@ -127,7 +127,7 @@ impl<'a> Held<'_, 'a> {
                 Some(varying) => {
                     let row = self.world.objects.get(varying.ty.0).and_then(|o| o.rows.get(object)).copied();
                     let table = self.world.model.ty(varying.ty).map(|def| &def.table);
-                    self.condition(&varying.sql, varying.span, table, row)?
+                    self.condition(&varying.sql, varying.span, table.zip(row), &BTreeMap::new())?
                 }
                 None => false,
             },
@@ -136,33 +136,45 @@ impl<'a> Held<'_, 'a> {
 
     /// Whether the caller is whom an edge names.
     pub(super) fn is_me(&self, edge: &Edge) -> Evaluated<bool> {
-        let named = match edge.to {
-            To::Object(ty, object) => self.me == Some((ty, object)),
-            To::Group(_, var, object) => self.has(var, object),
-            To::Everyone(ty) => self.me.is_some_and(|(mine, _)| mine == ty),
+        let named = match &edge.to {
+            To::Object(ty, object) => self.me == Some((*ty, *object)),
+            To::Group(_, var, object) => self.has(*var, *object),
+            To::Everyone(ty) => self.me.is_some_and(|(mine, _)| mine == *ty),
             To::Anyone => true,
+            To::Link(link) => self.caller.links.contains(link),
         };
-        Ok(named && self.passes(edge.guard.as_ref())?)
+        Ok(named && self.passes(edge)?)
     }
 
-    pub(super) fn passes(&self, guard: Option<&Guard>) -> Evaluated<bool> {
-        match guard {
-            Some(guard) => self.condition(&guard.sql, guard.span, Some(&guard.table), Some(guard.row)),
-            None => Ok(true),
+    /// Whether everything holds that an edge asks of the caller or the request besides.
+    pub(super) fn passes(&self, edge: &Edge) -> Evaluated<bool> {
+        for Guard { row, arguments, sql, span } in &edge.guards {
+            let row = row.as_ref().map(|(table, row)| (table, *row));
+            if !self.condition(sql, *span, row, arguments)? {
+                return Ok(false);
+            }
         }
+        Ok(true)
     }
 
-    fn condition(&self, sql: &Sql, span: Span, table: Option<&QualName>, row: Option<usize>) -> Evaluated<bool> {
-        let empty = BTreeMap::new();
+    fn condition(
+        &self,
+        sql: &Sql,
+        span: Span,
+        row: Option<(&QualName, usize)>,
+        arguments: &BTreeMap<String, String>,
+    ) -> Evaluated<bool> {
         let asked = Asked {
             facts: self.world.facts,
             uid: &self.uid,
             context: &self.caller.context,
-            arguments: &empty,
+            arguments,
             now: self.world.now,
         };
-        let table = table.and_then(|name| self.world.facts.tables.get(name));
-        let values = table.zip(row).and_then(|(table, row)| Some((table, table.rows.get(row)?)));
+        let values = row.and_then(|(table, row)| {
+            let table = self.world.facts.tables.get(table)?;
+            Some((table, table.rows.get(row)?))
+        });
         let scope = values.map(|(table, row)| Scope { alias: None, table, row, outer: None });
         let value = sql::eval(sql, scope.as_ref(), &asked).map_err(|what| CannotEvaluate::new(span, what))?;
         Ok(sql::truth(value).map_err(|what| CannotEvaluate::new(span, what))? == Some(true))
@@ -173,8 +185,12 @@ impl<'a> Held<'_, 'a> {
         self.world.keys(ty).iter().zip(list).filter(|(_, when)| **when > 0).map(|(key, _)| key).collect()
     }
 
-    /// The objects on which the caller has a permission, in the order of the table.
+    /// The objects on which the caller has a permission, in the order of the table; none when the session's scopes do
+    /// not name it.
     pub fn permitted(&self, ty: TypeId, permission: PermId) -> Vec<&Key> {
+        if !self.world.model.scopes_allow(&self.caller.scopes, ty, permission) {
+            return Vec::new();
+        }
         self.ids(self.world.permission_var(ty, permission), ty)
     }
 
@@ -186,7 +202,25 @@ impl<'a> Held<'_, 'a> {
     /// Whether the caller has a permission of an object.
     pub fn can(&self, ty: TypeId, permission: PermId, key: &[Datum]) -> bool {
         let var = self.world.permission_var(ty, permission);
-        var.zip(self.world.index(ty, key)).is_some_and(|(var, object)| self.has(var, object))
+        let asked = self.world.model.scopes_allow(&self.caller.scopes, ty, permission);
+        asked && var.zip(self.world.index(ty, key)).is_some_and(|(var, object)| self.has(var, object))
+    }
+
+    /// The objects on which something holds that may never hold.
+    ///
+    /// # Errors
+    /// A condition that cannot be worked out.
+    pub fn violates(&self, invariant: usize) -> Evaluated<Vec<&Key>> {
+        let model = self.world.model;
+        let never = model.invariants.get(invariant).zip(self.world.invariants.get(invariant));
+        let Some((never, term)) = never else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for (object, key) in self.world.keys(never.ty).iter().enumerate() {
+            if self.holds(term, object)? {
+                found.push(key);
+            }
+        }
+        Ok(found)
     }
 
     /// Whether a rule (by the index of its table's rules, and its own) holds on a row.

@@ -11,8 +11,9 @@ mod order;
 mod proof;
 pub mod sql;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use crate::compiler::ident::QualName;
 use crate::compiler::model::{Model, TypeId};
 use crate::compiler::span::Span;
 
@@ -68,6 +69,8 @@ pub struct World<'a> {
     strata: Vec<Vec<Var>>,
     /// Rules, as the model has them.
     rules: Vec<Vec<Term>>,
+    /// What may never hold, as the model has it.
+    invariants: Vec<Term>,
 }
 
 /// The objects of a type: rows that count.
@@ -116,11 +119,11 @@ struct Varying {
 #[derive(Debug, Clone)]
 struct Edge {
     to: To,
-    /// What the row it comes from asks of the caller, besides.
-    guard: Option<Guard>,
+    /// What must hold of the caller or the request besides, all of it.
+    guards: Vec<Guard>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum To {
     /// An object, or a person.
     Object(TypeId, usize),
@@ -130,13 +133,15 @@ enum To {
     Everyone(TypeId),
     /// Anyone at all.
     Anyone,
+    /// Whoever came with a share link.
+    Link(String),
 }
 
-/// A condition on a row of a link table that depends on who asks.
+/// A condition that depends on who asks: on a row of a link table or of the object, or a caveat's, which has none.
 #[derive(Debug, Clone)]
 struct Guard {
-    table: crate::compiler::ident::QualName,
-    row: usize,
+    row: Option<(QualName, usize)>,
+    arguments: BTreeMap<String, String>,
     sql: Sql,
     span: Span,
 }

@@ -45,10 +45,21 @@ pub fn needs(model: &Model) -> Evaluated<Needed> {
             rules.rules.iter().for_each(|rule| in_expr(&rule.expr, &def.table, &mut conditions));
         }
     }
+    for never in &model.invariants {
+        if let Some(def) = model.ty(never.ty) {
+            in_expr(&never.expr, &def.table, &mut conditions);
+        }
+    }
     for (table, condition) in conditions {
         let sql = parsed(condition)?;
         for read in sql.tables().into_iter().chain([table]) {
             add(read, &mut sql.columns().into_iter());
+        }
+    }
+    for caveat in &model.caveats {
+        let sql = parsed(&caveat.condition)?;
+        for read in sql.tables() {
+            needed.entry(read.clone()).or_default().extend(sql.columns().into_iter().cloned());
         }
     }
     Ok(needed)

@@ -13,8 +13,8 @@ fn dependencies(term: &Term, edges: &[Vec<Vec<super::Edge>>], denied: bool, foun
         Term::Not(inner) => dependencies(inner, edges, true, found),
         Term::Var(var) | Term::Via(_, _, var) => found.push((*var, denied)),
         Term::Among(source) => {
-            let groups = edges.get(*source).into_iter().flatten().flatten().filter_map(|edge| match edge.to {
-                To::Group(_, var, _) => Some(var),
+            let groups = edges.get(*source).into_iter().flatten().flatten().filter_map(|edge| match &edge.to {
+                To::Group(_, var, _) => Some(*var),
                 _ => None,
             });
             found.extend(groups.map(|var| (var, denied)));

@@ -74,14 +74,16 @@ impl Held<'_, '_> {
         match way.1 {
             Way::Var(next) => Ok(Some((next, object))),
             Way::Edge(source, edge, target) => {
-                let (other, next) = match (edge.to, target) {
-                    (To::Object(to, other), Some(target)) => (self.object_name(to, other), Some((target, other))),
-                    (To::Object(to, other), None) => (self.object_name(to, other), None),
-                    (To::Group(to, var, other), _) => {
-                        (format!("{} of {}", self.var_name(to, var), self.object_name(to, other)), Some((var, other)))
-                    }
+                let (other, next) = match (&edge.to, target) {
+                    (To::Object(to, other), Some(target)) => (self.object_name(*to, *other), Some((target, *other))),
+                    (To::Object(to, other), None) => (self.object_name(*to, *other), None),
+                    (To::Group(to, var, other), _) => (
+                        format!("{} of {}", self.var_name(*to, *var), self.object_name(*to, *other)),
+                        Some((*var, *other)),
+                    ),
                     (To::Everyone(_), _) => ("everyone signed in".to_owned(), None),
                     (To::Anyone, _) => ("anyone".to_owned(), None),
+                    (To::Link(_), _) => ("whoever holds the link".to_owned(), None),
                 };
                 let (object, relation) = (self.object_name(ty, object), self.world.source_name(source));
                 steps.push(if next.is_some() {
@@ -119,8 +121,8 @@ impl Held<'_, '_> {
             }
             Term::Among(source) => {
                 for edge in self.world.edges(*source, object) {
-                    let when = match edge.to {
-                        To::Group(_, var, other) => self.when(var, other),
+                    let when = match &edge.to {
+                        To::Group(_, var, other) => self.when(*var, *other),
                         _ => 0,
                     };
                     if self.is_me(edge)? && when < before {
@@ -132,7 +134,7 @@ impl Held<'_, '_> {
                 for edge in self.world.edges(*source, object) {
                     if let To::Object(named, other) = edge.to
                         && named == *ty
-                        && self.passes(edge.guard.as_ref())?
+                        && self.passes(edge)?
                     {
                         let when = self.when(*var, other);
                         found.extend(

@@ -90,6 +90,7 @@ fn shares_count_while_they_last() {
             with: Holder::Everyone(model.user),
             starts,
             expires,
+            caveat: None,
         }];
         ids(&model, &facts, 2, "folder", "view").len()
     };
@@ -137,7 +138,7 @@ fn what_a_policy_needs_is_told() {
 fn conditions_have_three_values_and_nothing_is_guessed() {
     let rows = table("a b t", &["1 NULL x"]);
     let facts =
-        Facts { tables: [(QualName::new("s", "r"), table("a c", &["1 true", "2 false"]))].into(), shares: Vec::new() };
+        Facts { tables: [(QualName::new("s", "r"), table("a c", &["1 true", "2 false"]))].into(), ..Facts::default() };
     let worth = |text: &str| {
         let parsed = sql::parse(text)?;
         let context = [("k".to_owned(), "v".to_owned())].into();

@@ -1,12 +1,11 @@
 //! Which permissions depend on themselves.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{nodes, permission, title};
 use crate::compiler::diagnostic::Diagnostic;
 use crate::compiler::model::{Expr, PermId, Target, TypeDef, TypeId};
-use crate::compiler::resolve::NOT_BUILT;
 
 /// A permission of a type.
 pub type Node = (TypeId, PermId);
@@ -115,25 +114,28 @@ fn components(types: &[TypeDef], edges: &Edges) -> Vec<Vec<Node>> {
     }
 }
 
+/// Whether permissions that depend on each other do so only by inheriting: each asks for the others on other objects, and
+/// there is one of each type.
+pub(super) fn inherits(edges: &Edges, group: &[Node]) -> bool {
+    let types: HashSet<TypeId> = group.iter().map(|node| node.0).collect();
+    let inside = |node: &Node| edges.get(node).into_iter().flatten().filter(|d| group.contains(&d.on));
+    // One alone is split, which says better what is wrong with it.
+    group.len() == 1 || (types.len() == group.len() && group.iter().all(|node| inside(node).all(|d| d.followed)))
+}
+
 /// Why permissions that depend on each other are refused.
 pub(super) fn explain(types: &[TypeDef], edges: &Edges, group: &[Node]) -> Diagnostic {
     let members: HashSet<Node> = group.iter().copied().collect();
     let inside = |node: &Node| edges.get(node).into_iter().flatten().filter(|d| members.contains(&d.on));
-    let mut per_type: BTreeMap<TypeId, usize> = BTreeMap::new();
-    group.iter().for_each(|node| *per_type.entry(node.0).or_default() += 1);
-    let inherits = group.iter().all(|n| inside(n).all(|d| d.followed)) && per_type.values().all(|count| *count == 1);
     let first = group.first().copied().unwrap_or((TypeId(0), PermId(0)));
     let path: Vec<String> = around(edges, &members, first).into_iter().map(|n| title(types, n)).collect();
     let span = permission(types, first).map(|p| p.span).unwrap_or_default();
     let (title, path) = (title(types, first), path.join(" -> "));
-    if inherits {
-        return Diagnostic::error(
-            NOT_BUILT,
-            span,
-            format!("inheritance across several types is not built yet: {path}"),
-        );
-    }
-    let help = "a permission may depend on itself only by inheriting: on the same permission of another object, as in \"or parent.view\"";
+    let help = if group.iter().all(|node| inside(node).all(|d| d.followed)) {
+        "permissions that inherit from each other must be one of each type: write \"parent.view\" in view, and a stronger one beside it, \"edit or parent.view\""
+    } else {
+        "a permission may depend on itself only by inheriting: on the same permission of another object, as in \"or parent.view\""
+    };
     Diagnostic::error(302, span, format!("{title} depends on itself: {path}")).with_help(help)
 }
 

@@ -1,72 +1,85 @@
-//! Splitting an inheriting permission into what starts it and the links it is passed on over.
+//! Splitting inheriting permissions into what starts them and the links they are passed on over.
+
+use std::collections::HashSet;
 
 use super::cycles::{Node, dependencies};
 use super::{permission, title};
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::model::{Condition, Expr, GraphLink, Place, RelId, Subject, Target, TypeDef, TypeId};
-use crate::compiler::resolve::NOT_BUILT;
+use crate::compiler::model::{Condition, Expr, GraphLink, PermId, Place, RelId, Subject, Target, TypeDef, TypeId};
 use crate::compiler::span::Span;
-use crate::compiler::sql::{Piece, PieceKind, meaningful};
 
-/// The base and the links of a permission that names itself; `None` when it does so wrongly, which is reported.
-pub(super) fn split(
-    types: &[TypeDef],
-    node: Node,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<(Expr, Vec<GraphLink>)> {
-    let permission = permission(types, node)?;
-    let mut splitter = Splitter { types, node, mistakes: Vec::new() };
-    let (base, links) = splitter.parts(&permission.expr);
-    let mut mistakes = splitter.mistakes;
-    if mistakes.is_empty() {
-        mistakes.extend(links.iter().filter_map(|link| link.condition.as_ref()).filter_map(check_condition));
-    }
-    let right = mistakes.is_empty();
-    diagnostics.append(&mut mistakes);
-    match base {
-        None if right => {
-            let message = format!(
-                "{} is inherited and never starts: nobody has it on any object of their own",
-                title(types, node)
-            );
-            let help = "name who has it without inheriting, as in \"viewer or parent.view\"";
-            diagnostics.push(Diagnostic::error(303, permission.span, message).with_help(help));
-            None
-        }
-        base => base.filter(|_| right).map(|base| (base, links)),
+/// A permission split.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Parts {
+    /// What starts it; `None` when it only comes from elsewhere.
+    pub(super) base: Option<Expr>,
+    /// The links it is passed on over.
+    pub(super) links: Vec<Link>,
+    /// `and not hidden`: the permissions, each where it is named.
+    pub(super) denies: Vec<(PermId, Span)>,
+}
+
+/// One way to inherit.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) child: TypeId,
+    pub(super) parent: TypeId,
+    pub(super) relation: RelId,
+    pub(super) source: usize,
+    /// All of them must hold on the child's row.
+    pub(super) conditions: Vec<Condition>,
+    /// The permission of the parent that is inherited.
+    pub(super) target: PermId,
+}
+
+impl Link {
+    /// As the graph holds it.
+    pub(super) fn graph_link(&self) -> GraphLink {
+        let Link { child, parent, relation, source, .. } = *self;
+        GraphLink { child, parent, relation, source, condition: all_of(&self.conditions) }
     }
 }
 
-struct Splitter<'t> {
+/// Splits a permission of `group`, the permissions that depend on each other. Mistakes are added to `mistakes`.
+pub(super) fn split(types: &[TypeDef], node: Node, group: &HashSet<Node>, mistakes: &mut Vec<Diagnostic>) -> Parts {
+    let Some(permission) = permission(types, node) else { return Parts::default() };
+    let mut splitter = Splitter { types, node, group, mistakes };
+    splitter.parts(&permission.expr)
+}
+
+struct Splitter<'t, 'm> {
     types: &'t [TypeDef],
     node: Node,
-    mistakes: Vec<Diagnostic>,
+    group: &'t HashSet<Node>,
+    mistakes: &'m mut Vec<Diagnostic>,
 }
 
-type Parts = (Option<Expr>, Vec<GraphLink>);
+impl Splitter<'_, '_> {
+    fn inherits(&self, expr: &Expr) -> bool {
+        dependencies(self.node.0, expr).iter().any(|d| self.group.contains(&d.on))
+    }
 
-impl Splitter<'_> {
-    fn names_itself(&self, expr: &Expr) -> bool {
-        dependencies(self.node.0, expr).iter().any(|d| d.on == self.node)
+    fn title(&self) -> String {
+        title(self.types, self.node)
     }
 
     fn parts(&mut self, expr: &Expr) -> Parts {
-        if !self.names_itself(expr) {
-            return (Some(expr.clone()), Vec::new());
+        if !self.inherits(expr) {
+            return Parts { base: Some(expr.clone()), ..Parts::default() };
         }
         match expr {
             Expr::Or(all) => self.alternatives(all),
             Expr::And(all) => self.limited(all),
             Expr::Follow { relation, targets, span } => self.links(*relation, targets, *span),
             Expr::Not(inner) => {
-                let message = format!("{} depends on not having itself", title(self.types, self.node));
+                let message = format!("{} depends on not having itself", self.title());
                 self.mistakes.push(Diagnostic::error(302, span_of(inner), message));
-                (None, Vec::new())
+                Parts::default()
             }
             other => {
-                let message = format!("{} depends on itself on the same object", title(self.types, self.node));
+                let message = format!("{} depends on itself on the same object", self.title());
                 self.mistakes.push(Diagnostic::error(302, span_of(other), message));
-                (None, Vec::new())
+                Parts::default()
             }
         }
     }
@@ -75,104 +88,97 @@ impl Splitter<'_> {
         let mut bases = Vec::new();
         let mut links = Vec::new();
         for term in all {
-            let (base, more) = self.parts(term);
-            bases.extend(base);
-            links.extend(more);
+            let parts = self.parts(term);
+            if let Some((id, span)) = parts.denies.first() {
+                let message = format!(
+                    "not {} cuts only a part of {}; a deny must stand beside the whole of it",
+                    title(self.types, (self.node.0, *id)),
+                    self.title()
+                );
+                let help = "write (... or parent.view) and not hidden, with every way to have it inside the parentheses; what the deny should not cut goes in a permission of its own";
+                self.mistakes.push(Diagnostic::error(306, *span, message).with_help(help));
+            }
+            bases.extend(parts.base);
+            links.extend(parts.links);
         }
-        (join(bases, Expr::Or), links)
+        Parts { base: join(bases, Expr::Or), links, denies: Vec::new() }
     }
 
-    /// `(... or parent.view) and {condition}`: the condition limits the links and, at each level, the base.
+    /// `(... or parent.view) and {condition}`: the condition limits the links and, at each level, the base. A permission
+    /// that must not hold is kept apart: it is inherited itself, so it is enough to ask for it on the object.
     fn limited(&mut self, all: &[Expr]) -> Parts {
-        let (inheriting, rest): (Vec<&Expr>, Vec<&Expr>) = all.iter().partition(|e| self.names_itself(e));
+        let (inheriting, rest): (Vec<&Expr>, Vec<&Expr>) = all.iter().partition(|e| self.inherits(e));
         let [inner] = inheriting.as_slice() else {
-            let message = format!(
-                "{} is inherited over two relations at once, which must both hold",
-                title(self.types, self.node)
-            );
+            let message = format!("{} is inherited over two relations at once, which must both hold", self.title());
             self.mistakes.push(Diagnostic::error(304, span_of_all(all), message));
-            return (None, Vec::new());
+            return Parts::default();
         };
-        let (base, links) = self.parts(inner);
+        let mut parts = self.parts(inner);
         let mut conditions = Vec::new();
         for limit in rest {
             match as_condition(limit) {
                 Some(condition) => conditions.push(condition),
-                None => {
-                    let mistake = self.wrong_limit(limit, &links);
-                    self.mistakes.push(mistake);
-                }
+                None => self.deny(limit, &mut parts.denies),
             }
         }
-        let limited = |link: GraphLink| GraphLink { condition: both(link.condition.clone(), &conditions), ..link };
-        let links = links.into_iter().map(limited).collect();
-        let base = base.and_then(|base| {
+        for link in &mut parts.links {
+            link.conditions.extend(conditions.iter().cloned());
+        }
+        parts.base = parts.base.and_then(|base| {
             let terms = std::iter::once(base).chain(conditions.iter().cloned().map(Expr::Sql)).collect();
             join(terms, Expr::And)
         });
-        (base, links)
+        parts
     }
 
-    fn links(&mut self, relation: RelId, targets: &[(TypeId, Target)], span: Span) -> Parts {
-        let (ty, id) = self.node;
-        let itself = (ty, Target::Permission(id));
-        let elsewhere: Vec<(TypeId, Target)> = targets.iter().copied().filter(|t| *t != itself).collect();
-        let sources =
-            self.types.get(ty.0).and_then(|t| t.relation(relation)).map(|r| r.sources.as_slice()).unwrap_or_default();
-        let links = (sources.iter().enumerate())
-            .filter(|(_, source)| source.subject == Subject::Type(ty))
-            .map(|(number, source)| {
-                // A share counts only while its own condition holds, so it passes nothing on otherwise.
-                let condition = match &source.place {
-                    Place::Shared { condition, .. } => condition.clone(),
-                    _ => None,
-                };
-                GraphLink { child: ty, parent: ty, relation, source: number, condition }
-            })
-            .collect();
-        let base = (!elsewhere.is_empty()).then_some(Expr::Follow { relation, targets: elsewhere, span });
-        (base, links)
-    }
-
-    /// Why something that is no condition cannot limit inheritance.
-    fn wrong_limit(&self, limit: &Expr, links: &[GraphLink]) -> Diagnostic {
-        let title = title(self.types, self.node);
+    /// What limits inheritance and is no condition: denies, or a mistake.
+    fn deny(&mut self, limit: &Expr, denies: &mut Vec<(PermId, Span)>) {
+        let title = self.title();
         let Expr::Not(denied) = limit else {
             let message = format!("only a condition can limit how {title} is inherited");
             let help = "a condition on the row, as in (parent.view and {inherit}); what depends on the reader cannot be stored";
-            return Diagnostic::error(304, span_of(limit), message).with_help(help);
+            self.mistakes.push(Diagnostic::error(304, span_of(limit), message).with_help(help));
+            return;
         };
-        let span = span_of(denied);
-        let Expr::Permission(id, _) = **denied else {
-            let message = format!("this deny would only cut {title} on one object and not below it");
-            return Diagnostic::error(306, span, message).with_help(DENY_HELP);
-        };
-        let deny = (self.node.0, id);
-        let mut quiet = Splitter { types: self.types, node: deny, mistakes: Vec::new() };
-        let denying = permission(self.types, deny).map(|p| quiet.parts(&p.expr).1).unwrap_or_default();
-        let name = super::title(self.types, deny);
-        if denying.is_empty() {
-            let message =
-                format!("{name} is not inherited, so it would only cut {title} on one object and not below it");
-            return Diagnostic::error(306, span, message).with_help(DENY_HELP);
+        let several = if let Expr::Or(all) = &**denied { all.as_slice() } else { std::slice::from_ref(&**denied) };
+        for one in several {
+            match one {
+                Expr::Permission(id, span) => denies.push((*id, *span)),
+                other => {
+                    let message = format!("this deny would only cut {title} on one object and not below it");
+                    self.mistakes.push(Diagnostic::error(306, span_of(other), message).with_help(DENY_HELP));
+                }
+            }
         }
-        let covers = |link: &GraphLink| {
-            denying.iter().any(|d| {
-                let text = |c: &Option<Condition>| c.as_ref().map(|c| c.sql.trim().to_owned());
-                let fewer = d.condition.is_none() || text(&d.condition) == text(&link.condition);
-                d.relation == link.relation && d.source == link.source && fewer
-            })
+    }
+
+    fn links(&mut self, relation: RelId, targets: &[(TypeId, Target)], span: Span) -> Parts {
+        let inherited = |target: &(TypeId, Target)| match target {
+            (ty, Target::Permission(id)) if self.group.contains(&(*ty, *id)) => Some((*ty, *id)),
+            _ => None,
         };
-        if !links.iter().all(covers) {
-            let message =
-                format!("{name} is not inherited everywhere {title} is, so it would let through what it should cut");
-            return Diagnostic::error(306, span, message).with_help(DENY_HELP);
+        let elsewhere: Vec<(TypeId, Target)> = targets.iter().copied().filter(|t| inherited(t).is_none()).collect();
+        let child = self.node.0;
+        let sources = self.types.get(child.0).and_then(|t| t.relation(relation)).map(|r| r.sources.as_slice());
+        let mut links = Vec::new();
+        for (parent, target) in targets.iter().filter_map(inherited) {
+            for (source, found) in sources.unwrap_or_default().iter().enumerate() {
+                if found.subject == Subject::Type(parent) {
+                    // A share counts only while its own condition holds, so it passes nothing on otherwise.
+                    let conditions = match &found.place {
+                        Place::Shared { condition, .. } => condition.iter().cloned().collect(),
+                        _ => Vec::new(),
+                    };
+                    links.push(Link { child, parent, relation, source, conditions, target });
+                }
+            }
         }
-        Diagnostic::error(NOT_BUILT, span, format!("a deny under inheritance is not built yet: not {name}"))
+        let base = (!elsewhere.is_empty()).then_some(Expr::Follow { relation, targets: elsewhere, span });
+        Parts { base, links, denies: Vec::new() }
     }
 }
 
-const DENY_HELP: &str =
+pub(super) const DENY_HELP: &str =
     "a deny must be a permission that is inherited over the same relations, with the same conditions or fewer";
 
 /// An expression that is nothing but conditions, as one condition.
@@ -195,12 +201,12 @@ fn as_condition(expr: &Expr) -> Option<Condition> {
     }
 }
 
-fn both(first: Option<Condition>, more: &[Condition]) -> Option<Condition> {
-    let all: Vec<Expr> = first.into_iter().chain(more.iter().cloned()).map(Expr::Sql).collect();
-    match all.as_slice() {
+/// Several conditions as one; `None` of none.
+fn all_of(conditions: &[Condition]) -> Option<Condition> {
+    match conditions {
         [] => None,
-        [one] => as_condition(one),
-        _ => as_condition(&Expr::And(all)),
+        [one] => Some(one.clone()),
+        _ => as_condition(&Expr::And(conditions.iter().cloned().map(Expr::Sql).collect())),
     }
 }
 
@@ -209,81 +215,6 @@ fn join(mut terms: Vec<Expr>, with: impl Fn(Vec<Expr>) -> Expr) -> Option<Expr> 
         0 | 1 => terms.pop(),
         _ => Some(with(terms)),
     }
-}
-
-/// Words PostgreSQL writes before a parenthesis that are no function of anybody's.
-const NOT_FUNCTIONS: [&str; 27] = [
-    "and", "or", "not", "in", "is", "any", "all", "some", "between", "like", "ilike", "similar", "case", "when",
-    "then", "else", "coalesce", "nullif", "greatest", "least", "row", "array", "numeric", "varchar", "char",
-    "distinct", "from",
-];
-/// Functions and values that differ from moment to moment or from reader to reader.
-const NOT_THE_SAME: [&str; 32] = [
-    "now",
-    "current_timestamp",
-    "current_date",
-    "current_time",
-    "localtime",
-    "localtimestamp",
-    "clock_timestamp",
-    "statement_timestamp",
-    "transaction_timestamp",
-    "timeofday",
-    "age",
-    "random",
-    "gen_random_uuid",
-    "uuid_generate_v4",
-    "uuidv4",
-    "uuidv7",
-    "nextval",
-    "currval",
-    "lastval",
-    "setval",
-    "current_user",
-    "session_user",
-    "user",
-    "current_role",
-    "system_user",
-    "current_setting",
-    "current_schema",
-    "current_database",
-    "inet_client_addr",
-    "pg_backend_pid",
-    "txid_current",
-    "pg_current_xact_id",
-];
-
-/// What limits inheritance is stored, so it must be the same for everyone at any time; and this release stores only
-/// what the row's own columns say.
-fn check_condition(condition: &Condition) -> Option<Diagnostic> {
-    let pieces: Vec<Piece<'_>> = meaningful(&condition.sql).collect();
-    let next = |at: usize| pieces.get(at + 1);
-    let reads = pieces.iter().any(|piece| piece.is_word("select"));
-    for (at, piece) in pieces.iter().enumerate().filter(|(_, p)| p.kind == PieceKind::Word) {
-        let word = piece.text.to_lowercase();
-        let qualifies = next(at).is_some_and(|p| p.is_punctuation("."));
-        let qualified = at > 0 && pieces.get(at - 1).is_some_and(|p| p.is_punctuation("."));
-        if qualifies && word == "authz" {
-            return Some(varies(condition, "authz's functions"));
-        }
-        if !qualified && !qualifies && NOT_THE_SAME.contains(&word.as_str()) {
-            return Some(varies(condition, &word));
-        }
-        let called = next(at).is_some_and(|p| p.is_punctuation("("));
-        if called && !reads && !NOT_FUNCTIONS.contains(&word.as_str()) {
-            let message = format!("an inheritance condition that calls a function is not built yet: {}", piece.text);
-            return Some(Diagnostic::error(NOT_BUILT, condition.span, message));
-        }
-    }
-    reads.then(|| {
-        let message = "an inheritance condition that reads other tables is not built yet";
-        Diagnostic::error(NOT_BUILT, condition.span, message)
-    })
-}
-
-fn varies(condition: &Condition, what: &str) -> Diagnostic {
-    let message = format!("what limits inheritance must be the same for everyone at any time, unlike {what}");
-    Diagnostic::error(305, condition.span, message)
 }
 
 fn span_of_all(all: &[Expr]) -> Span {

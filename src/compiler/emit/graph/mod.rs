@@ -18,6 +18,7 @@
 //! SQL functions, apart from the PL/pgSQL, so that a name in a condition never meets a variable of ours.
 
 mod fragments;
+pub(super) mod numbered;
 mod shape;
 mod template;
 mod triggers;
@@ -46,11 +47,11 @@ pub struct GraphEmitted {
 
 /// Emits the index of one graph. Clusters hold about `cluster_size` objects (256 serves well; tests use 2 and 3).
 ///
-/// A graph that is not of one type with one key column is refused.
+/// A link that cannot be kept is refused.
 pub fn emit_graph(model: &Model, graph: GraphId, cluster_size: u32) -> Result<GraphEmitted, Vec<Diagnostic>> {
     let shape = Shape::of(model, graph).map_err(|d| vec![d])?;
-    let fill = values(&shape, cluster_size);
-    let mut objects = Vec::new();
+    let fill = values(&shape, cluster_size).map_err(|e| vec![shape.internal(&e)])?;
+    let mut objects = shape.numbered.as_ref().map(|n| n.objects(&shape.name)).unwrap_or_default();
     let mut add = |kind, phase, name: String, text: &str| -> Result<(), Vec<Diagnostic>> {
         let sql = fill.fill(text).map_err(|e| vec![shape.internal(&format!("{name}: {e}"))])?;
         objects.push(Object { kind, name, sql, locks: Vec::new(), phase, graph: Some(shape.name.clone()) });
@@ -59,7 +60,11 @@ pub fn emit_graph(model: &Model, graph: GraphId, cluster_size: u32) -> Result<Gr
     for (kind, part, text) in TABLES {
         add(*kind, Phase::Tables, format!("{SCHEMA}.{}{part}", shape.name), text)?;
     }
-    for (part, text) in fragments::functions(&shape) {
+    let own = match &shape.numbered {
+        Some(numbered) => numbered::fragments::functions(numbered),
+        None => fragments::functions(&shape),
+    };
+    for (part, text) in own {
         add(ObjectKind::Function, Phase::Upkeep, format!("{SCHEMA}.{}{part}", shape.name), &text)?;
     }
     for (part, text) in FUNCTIONS {
@@ -95,7 +100,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
 ];
 
 /// The placeholders of the templates and what they stand for in this graph.
-fn values(shape: &Shape, cluster_size: u32) -> Template {
+fn values(shape: &Shape, cluster_size: u32) -> Result<Template, String> {
     let mut fill = Template::default();
     let int = |part: &str| QualName::new(SCHEMA, format!("{}{part}", shape.name)).to_string();
     for (name, part) in [
@@ -121,6 +126,8 @@ fn values(shape: &Shape, cluster_size: u32) -> Template {
         ("wrong", "_wrong"),
         ("verify", "_verify"),
         ("repair", "_repair"),
+        ("type", "_type"),
+        ("text", "_text"),
     ] {
         fill.set(name, int(part));
     }
@@ -137,7 +144,8 @@ fn values(shape: &Shape, cluster_size: u32) -> Template {
     fill.set("key_column", shape.key.to_string());
     fill.set("type_name", super::super::ident::literal(&shape.type_name));
     fill.set("title", super::super::ident::literal(&shape.title));
-    fill
+    verify::values(shape, &mut fill)?;
+    Ok(fill)
 }
 
 /// `REVOKE ALL ... FROM PUBLIC` for a function, whose signature is read off its own statement.

@@ -4,15 +4,15 @@ use sha2::{Digest, Sha256};
 
 use super::super::super::diagnostic::Diagnostic;
 use super::super::super::ident::{Ident, QualName};
-use super::super::super::model::{
-    Condition, Graph, GraphId, GraphLink, KeyType, Model, Place, Source, TypeDef, TypeId,
-};
-use super::super::super::objects::GraphTables;
+use super::super::super::model::{Condition, Graph, GraphId, GraphLink, Model, Place, Source, TypeDef};
+use super::super::super::objects::{GraphTables, NumberTable};
 use super::super::super::resolve::NOT_BUILT;
 use super::super::super::span::Span;
+use super::super::key::held_type;
 use super::fragments;
+use super::numbered::{self, Numbered};
 
-/// A graph over one type with one key column.
+/// A graph. What is said of its table and links is of one over one type with one key column; any other is numbered.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     /// `g` and eight hex digits.
@@ -33,6 +33,8 @@ pub(super) struct Shape {
     pub(super) columns: Vec<ColumnLink>,
     /// Links held in link tables.
     pub(super) tables: Vec<TableLink>,
+    /// Present when the index holds numbers instead of keys.
+    pub(super) numbered: Option<Numbered>,
     /// For diagnostics.
     pub(super) span: Span,
 }
@@ -51,6 +53,8 @@ pub(super) struct ColumnLink {
 pub(super) struct TableLink {
     /// The link table.
     pub(super) table: QualName,
+    /// It is made by the apply: a table of shares.
+    pub(super) ours: bool,
     /// Holds the child's key.
     pub(super) child: Ident,
     /// Holds the parent's key.
@@ -72,49 +76,57 @@ impl Shape {
             let span = source_of(ty, first).map_or(ty.span, |s| s.span);
             Diagnostic::error(NOT_BUILT, span, format!("inheritance of \"{}\" {what} is not built yet", ty.name))
         };
-        if graph.links.iter().any(|l| l.child != first.child || l.parent != first.child) {
-            return Err(refuse("through several types"));
-        }
-        let [key] = ty.key.as_slice() else { return Err(refuse("with a key of several columns")) };
         let mut shape = Shape {
             name: String::new(),
-            title: String::new(),
+            title: title(model, graph),
             type_name: ty.name.clone(),
             table: ty.table.clone(),
-            key: key.column.clone(),
-            key_sql: key_sql(key.ty),
+            key: ty.key.first().ok_or_else(foreign)?.column.clone(),
+            key_sql: ty.key.first().map_or("bigint", |key| held_type(key.ty)),
             objects: text(ty.condition.as_ref()),
             columns: Vec::new(),
             tables: Vec::new(),
+            numbered: None,
             span: ty.span,
         };
-        for link in &graph.links {
-            shape.link(ty, link, first.child).ok_or_else(|| refuse("through shares or polymorphic columns"))?;
+        if is_numbered(model, graph) {
+            let mut numbered = Numbered::default();
+            for link in &graph.links {
+                numbered.link(model, link).ok_or_else(|| refuse("over this link"))?;
+            }
+            shape.key_sql = "bigint";
+            shape.name = digest(&numbered.parts());
+            numbered.name(&shape.name);
+            shape.numbered = Some(numbered);
+            return Ok(shape);
         }
-        shape.title = title(ty, graph);
+        for link in &graph.links {
+            shape.link(model, ty, link).ok_or_else(|| refuse("over this link"))?;
+        }
         shape.name = shape.digest();
         Ok(shape)
     }
 
-    /// Adds a link; `None` for a kind of link that has no index of this kind.
-    fn link(&mut self, ty: &TypeDef, link: &GraphLink, this: TypeId) -> Option<()> {
+    /// Adds a link of a graph over one type with one key column.
+    fn link(&mut self, model: &Model, ty: &TypeDef, link: &GraphLink) -> Option<()> {
         let source = source_of(ty, link)?;
         let condition = text(link.condition.as_ref());
-        if source.subject != super::super::super::model::Subject::Type(this) {
-            return None;
+        if let Place::Column { columns } = &source.place {
+            let [column] = columns.as_slice() else { return None };
+            self.columns.push(ColumnLink { column: column.clone(), condition });
+            return Some(());
         }
-        match &source.place {
-            Place::Column { columns } => {
-                let [column] = columns.as_slice() else { return None };
-                self.columns.push(ColumnLink { column: column.clone(), condition });
-            }
-            Place::Table { table, object, subject, condition: rows } => {
-                let ([child], [parent]) = (object.as_slice(), subject.as_slice()) else { return None };
-                let (child, parent, rows) = (child.clone(), parent.clone(), text(rows.as_ref()));
-                self.tables.push(TableLink { table: table.clone(), child, parent, rows, condition });
-            }
-            Place::Polymorphic { .. } | Place::Shared { .. } | Place::Role { .. } => return None,
-        }
+        let found = numbered::link_table(model, link, source)?;
+        let ([child], [parent]) = (found.object.as_slice(), found.subject.as_slice()) else { return None };
+        let (child, parent) = (child.clone(), parent.clone());
+        self.tables.push(TableLink {
+            table: found.table,
+            ours: found.ours,
+            child,
+            parent,
+            rows: found.rows,
+            condition,
+        });
         Some(())
     }
 
@@ -129,8 +141,7 @@ impl Shape {
         for t in &self.tables {
             parts.push(format!("table {} {} {} {:?} if {:?}", t.table, t.child, t.parent, t.rows, t.condition));
         }
-        let hash = Sha256::digest(parts.join("\u{0}").as_bytes());
-        hash.iter().take(4).fold("g".to_owned(), |name, byte| name + &format!("{byte:02x}"))
+        digest(&parts)
     }
 
     /// What the build and the rest of the emitter need.
@@ -139,18 +150,31 @@ impl Shape {
             name: self.name.clone(),
             title: self.title.clone(),
             table: self.table.clone(),
-            links_sql: fragments::links_sql(self),
-            objects_sql: fragments::objects_sql(self),
+            links_sql: self
+                .numbered
+                .as_ref()
+                .map_or_else(|| fragments::links_sql(self), numbered::fragments::links_sql),
+            objects_sql: self
+                .numbered
+                .as_ref()
+                .map_or_else(|| fragments::objects_sql(self), numbered::fragments::objects_sql),
             key_type: self.key_sql,
+            prepare: self.numbered.as_ref().map(Numbered::prepare).unwrap_or_default(),
+            numbers: self
+                .numbered
+                .iter()
+                .flat_map(|n| &n.members)
+                .map(|m| NumberTable { ty: m.id, table: m.numbers.clone() })
+                .collect(),
         }
     }
 
-    /// The link tables without repeats, in order.
-    pub(super) fn link_tables(&self) -> Vec<&QualName> {
-        let mut seen: Vec<&QualName> = Vec::new();
+    /// The link tables without repeats, in order, and whether they are made by the apply.
+    pub(super) fn link_tables(&self) -> Vec<(&QualName, bool)> {
+        let mut seen: Vec<(&QualName, bool)> = Vec::new();
         for t in &self.tables {
-            if !seen.contains(&&t.table) {
-                seen.push(&t.table);
+            if !seen.iter().any(|(table, _)| **table == t.table) {
+                seen.push((&t.table, t.ours));
             }
         }
         seen
@@ -162,14 +186,32 @@ impl Shape {
     }
 }
 
+/// Whether the index holds numbers: several types, a key of several columns, or a pair of columns that names the parent.
+fn is_numbered(model: &Model, graph: &Graph) -> bool {
+    graph.links.iter().any(|l| {
+        let several = l.child != l.parent || Some(l.child) != graph.links.first().map(|first| first.child);
+        let child = model.ty(l.child);
+        let pair = child.and_then(|ty| source_of(ty, l)).is_some_and(|s| matches!(s.place, Place::Polymorphic { .. }));
+        several || pair || child.is_some_and(|ty| ty.key.len() != 1)
+    })
+}
+
+fn digest(parts: &[String]) -> String {
+    let hash = Sha256::digest(parts.join("\u{0}").as_bytes());
+    hash.iter().take(4).fold("g".to_owned(), |name, byte| name + &format!("{byte:02x}"))
+}
+
 /// `folder.parent{inherit}, folder.shown`.
-fn title(ty: &TypeDef, graph: &Graph) -> String {
+fn title(model: &Model, graph: &Graph) -> String {
     let one = |l: &GraphLink| {
-        let relation = ty.relation(l.relation).map_or("?", |r| r.name.as_str());
+        let ty = model.ty(l.child);
+        let relation = ty.and_then(|ty| ty.relation(l.relation)).map_or("?", |r| r.name.as_str());
         let condition = l.condition.as_ref().map(|c| format!("{{{}}}", c.sql.trim())).unwrap_or_default();
-        format!("{}.{relation}{condition}", ty.name)
+        format!("{}.{relation}{condition}", ty.map_or("?", |ty| ty.name.as_str()))
     };
-    graph.links.iter().map(one).collect::<Vec<_>>().join(", ")
+    let mut names: Vec<String> = graph.links.iter().map(one).collect();
+    names.dedup();
+    names.join(", ")
 }
 
 fn source_of<'a>(ty: &'a TypeDef, link: &GraphLink) -> Option<&'a Source> {
@@ -178,12 +220,4 @@ fn source_of<'a>(ty: &'a TypeDef, link: &GraphLink) -> Option<&'a Source> {
 
 fn text(condition: Option<&Condition>) -> Option<String> {
     condition.map(|c| c.sql.clone())
-}
-
-/// The key's type in the index. `varchar` is kept as `text`, to which PostgreSQL converts it without work.
-fn key_sql(ty: KeyType) -> &'static str {
-    match ty {
-        KeyType::Varchar => KeyType::Text.sql(),
-        other => other.sql(),
-    }
 }

@@ -5,35 +5,58 @@ use super::super::super::ident::QualName;
 use super::super::super::objects::{Lock, LockMode, Object, ObjectKind, Phase};
 use super::SCHEMA;
 use super::fragments::and;
+use super::numbered::triggers as numbered;
 use super::shape::Shape;
 use super::template::Template;
 
 /// The trigger functions and triggers of a graph.
 pub(super) fn objects(shape: &Shape, fill: &Template) -> Result<Vec<Object>, String> {
     let mut out = Vec::new();
-    add_table(shape, fill, "t", &shape.table, &type_bodies(shape), &mut out)?;
-    for (i, table) in shape.link_tables().into_iter().enumerate() {
-        add_table(shape, fill, &format!("l{i}"), table, &link_bodies(shape, table), &mut out)?;
+    if let Some(graph) = &shape.numbered {
+        for (i, member) in graph.members.iter().enumerate() {
+            let on = On { tag: format!("t{i}"), table: &member.table, ours: false };
+            add_table(shape, fill, &on, &numbered::type_bodies(graph, i, member), &mut out)?;
+        }
+        for (i, (table, ours)) in numbered::link_tables(graph).into_iter().enumerate() {
+            let on = On { tag: format!("l{i}"), table, ours };
+            add_table(shape, fill, &on, &numbered::link_bodies(graph, table), &mut out)?;
+        }
+        return Ok(out);
+    }
+    let on = On { tag: "t".to_owned(), table: &shape.table, ours: false };
+    add_table(shape, fill, &on, &type_bodies(shape), &mut out)?;
+    for (i, (table, ours)) in shape.link_tables().into_iter().enumerate() {
+        let on = On { tag: format!("l{i}"), table, ours };
+        add_table(shape, fill, &on, &link_bodies(shape, table), &mut out)?;
     }
     Ok(out)
 }
 
+/// The table that triggers are on.
+struct On<'a> {
+    /// What tells them from the graph's others.
+    tag: String,
+    table: &'a QualName,
+    /// It is made by the apply, and cannot be locked before.
+    ours: bool,
+}
+
 /// The bodies of one table's triggers.
-struct Bodies {
-    insert: String,
-    update: String,
-    delete: String,
-    truncate: String,
+pub(super) struct Bodies {
+    pub(super) insert: String,
+    pub(super) update: String,
+    pub(super) delete: String,
+    pub(super) truncate: String,
 }
 
 fn add_table(
     shape: &Shape,
     fill: &Template,
-    tag: &str,
-    table: &QualName,
+    on: &On<'_>,
     bodies: &Bodies,
     out: &mut Vec<Object>,
 ) -> Result<(), String> {
+    let On { tag, table, ours } = on;
     let events = [
         ("ins", "INSERT", "REFERENCING NEW TABLE AS authz__new ", &bodies.insert),
         ("upd", "UPDATE", "REFERENCING OLD TABLE AS authz__old NEW TABLE AS authz__new ", &bodies.update),
@@ -66,15 +89,24 @@ $authz$"
         });
     }
     for (short, event, referencing, _) in events {
-        let trigger = super::super::super::ident::Ident::new(format!("authz_{}_{short}", shape.name));
+        // Two of a graph may be on one table.
+        let name = match tag.as_str() {
+            "t" => format!("authz_{}_{short}", shape.name),
+            tag => format!("authz_{}_{tag}_{short}", shape.name),
+        };
+        let trigger = super::super::super::ident::Ident::new(name.clone());
         let function = QualName::new(SCHEMA, format!("{}_{tag}_{short}", shape.name));
         out.push(Object {
             kind: ObjectKind::Trigger,
-            name: format!("{}: authz_{}_{short}", table.plain(), shape.name),
+            name: format!("{}: {name}", table.plain()),
             sql: format!(
                 "CREATE OR REPLACE TRIGGER {trigger} AFTER {event} ON {table} {referencing}FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
             ),
-            locks: vec![Lock { table: table.clone(), mode: LockMode::ShareRowExclusive }],
+            locks: if *ours {
+                Vec::new()
+            } else {
+                vec![Lock { table: (*table).clone(), mode: LockMode::ShareRowExclusive }]
+            },
             phase: Phase::Upkeep,
             graph: Some(shape.name.clone()),
         });

@@ -5,29 +5,79 @@ use super::super::super::ident::literal;
 use super::super::super::objects::{Object, ObjectKind, Phase};
 use super::GraphEmitted;
 use super::fragments::and;
+use super::numbered::verify as numbered;
 use super::shape::Shape;
 use super::template::Template;
 
 /// The policy's verify functions of one graph: the part of the name after the graph's, and the statement.
 pub(super) fn functions(shape: &Shape) -> Vec<(&'static str, String)> {
     let parts = |text: &str, filter: &str| {
-        text.replace("{{own_rows}}", &own_rows(shape, filter))
-            .replace("{{own_links}}", &own_links(shape, filter))
-            .replace("{{is_row}}", &is_row(shape))
+        let (rows, links, is_row) = match &shape.numbered {
+            Some(n) => (numbered::own_rows(n, filter), numbered::own_links(n, filter), numbered::is_row(n)),
+            None => (own_rows(shape, filter), own_links(shape, filter), is_row(shape)),
+        };
+        text.replace("{{own_rows}}", &rows).replace("{{own_links}}", &links).replace("{{is_row}}", &is_row)
     };
     let range = "(authz__after IS NULL OR COMPARED > authz__after) AND COMPARED <= authz__upto";
-    vec![
+    let mut functions = shape.numbered.as_ref().map(numbered::functions).unwrap_or_default();
+    functions.extend([
         ("_expect", parts(include_str!("../../../../sql/graph/expect.sql"), "COMPARED = $1")),
         ("_walk", include_str!("../../../../sql/graph/walk.sql").to_owned()),
-        (
-            "_range",
-            include_str!("../../../../sql/graph/range.sql")
-                .replace("{{compared_key}}", &compared(shape, &shape.key.to_string())),
-        ),
+        ("_range", include_str!("../../../../sql/graph/range.sql").to_owned()),
         ("_wrong", parts(include_str!("../../../../sql/graph/wrong.sql"), range)),
         ("_verify", include_str!("../../../../sql/graph/verify.sql").to_owned()),
         ("_repair", include_str!("../../../../sql/graph/repair.sql").to_owned()),
-    ]
+    ]);
+    functions
+}
+
+/// What differs between the kinds of graphs in the templates of verify and repair.
+pub(super) fn values(shape: &Shape, fill: &mut Template) -> Result<(), String> {
+    let title = literal(&shape.title);
+    let (own_range, without_number, prepare, ids) = match &shape.numbered {
+        Some(n) => (
+            numbered::own_range(n),
+            numbered::without_number(n).replace("{{title}}", &title),
+            numbered::repair_prepare(n),
+            numbered::repair_ids(n),
+        ),
+        None => {
+            let key = compared(shape, &shape.key.to_string());
+            let range = format!(
+                "(SELECT {key} AS id FROM {} AS this\n         WHERE authz__after IS NULL OR {key} > authz__after ORDER BY 1 LIMIT authz__size)",
+                shape.table
+            );
+            let ids = format!("SELECT u.id::{} FROM unnest(v_ids) AS u(id) WHERE u.id <> ''", shape.key_sql);
+            (range, String::new(), String::new(), ids)
+        }
+    };
+    fill.set("own_range", own_range);
+    fill.set("without_number", without_number);
+    fill.set("repair_prepare", prepare);
+    fill.set("repair_ids", ids);
+    let named = |what: &str, id: &str| match (&shape.numbered, what) {
+        (Some(_), _) => fill.fill(&format!("{{{{{what}}}}}({id})")),
+        (None, "type") => Ok(literal(&shape.type_name)),
+        (None, _) => Ok(format!("{id}::text")),
+    };
+    let values = [
+        ("ring_type", named("type", "v_id")?),
+        ("ring_text", named("text", "v_id")?),
+        ("id_type", named("type", "u.id")?),
+        ("id_text", named("text", "u.id")?),
+        (
+            "list",
+            match &shape.numbered {
+                Some(_) => fill.fill("(SELECT jsonb_agg({{type}}(x) || ' ' || {{text}}(x)) FROM unnest(")?,
+                None => "to_jsonb((".to_owned(),
+            },
+        ),
+        ("list_end", if shape.numbered.is_some() { ") AS l(x))" } else { ")::text[])" }.to_owned()),
+    ];
+    for (name, value) in values {
+        fill.set(name, value);
+    }
+    Ok(())
 }
 
 /// A column of `this` as keys are compared: text in the index's collation, whatever the table's is.

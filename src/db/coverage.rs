@@ -203,7 +203,8 @@ impl Watch {
             let (old, new) = (self.rows(*ty, &before.facts), self.rows(*ty, &after.facts));
             let differ = |key: &&Key| old.get(*key) != new.get(*key);
             let (then, keys): (&Snapshot, Vec<Key>) = match (command, verb) {
-                (CommandDecl::Select, _) => (after, new.keys().cloned().collect()),
+                (CommandDecl::Select, "select") => (after, new.keys().cloned().collect()),
+                (CommandDecl::Select, "update" | "delete") => (before, old.keys().filter(differ).cloned().collect()),
                 (CommandDecl::Insert, "insert") => {
                     (after, new.keys().filter(|key| !old.contains_key(*key)).cloned().collect())
                 }

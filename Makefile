@@ -1,11 +1,15 @@
 # Two commands are all a newcomer needs: `make demo` and `make test`.
-.PHONY: demo test lint fmt setup
+.PHONY: bench demo test lint fmt setup
 
 CARGO ?= cargo
 
 # A server with the docs example in it, and the console on it. ARGS="--size tiny" and the like are handed on.
 demo: setup
 	$(CARGO) run --release --locked --quiet --bin rowdeck -- demo $(ARGS)
+
+# Every scenario on the demo's `dev` size, a minute each, with a page of the results in bench/results/.
+bench: setup
+	./scripts/bench.sh
 
 # Everything that must hold before a change is merged. The runner's own closing line comes last.
 test: setup

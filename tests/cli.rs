@@ -18,7 +18,11 @@ fn rowdeck(folder: &Path, arguments: &[&str]) -> Run {
             command.env_remove(name);
         }
     }
-    command.current_dir(folder).env("HOME", folder).env("XDG_STATE_HOME", folder.join("state"));
+    command
+        .current_dir(folder)
+        .env("HOME", folder)
+        .env_remove("XDG_CONFIG_HOME")
+        .env("XDG_STATE_HOME", folder.join("state"));
     let Output { status, stdout, stderr } = command.args(arguments).stdin(Stdio::null()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Run { code: status.code().unwrap(), out: text(stdout), err: text(stderr) }
@@ -179,4 +183,58 @@ fn a_file_of_tests_holds_nothing_but_tests() {
     assert_eq!(run.code, 1);
     assert!(run.out.contains("t.authz:1:6: a file of tests holds nothing but tests [AZ101]"), "{}", run.out);
     assert!(run.out.contains("t.authz:3:14: ") && run.out.contains("did you mean \"view\"?"), "{}", run.out);
+}
+
+#[test]
+fn configuration_is_checked_and_what_is_wrong_is_named() {
+    let folder = folder();
+    let run = rowdeck(folder.path(), &["config", "check"]);
+    assert_eq!(run.code, 0, "{}", run.out);
+    std::fs::write(folder.path().join("rowdeck.toml"), "policy = \"no.authz\"\n[targets.a]\nurl = \"env:NOT_SET\"\n")
+        .unwrap();
+    let settings = folder.path().join(".config/rowdeck");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("config.toml"), "[keys]\n\"verify.run\" = \"n\"\n").unwrap();
+    let run = rowdeck(folder.path(), &["config", "check"]);
+    assert_eq!(run.code, 1);
+    for words in ["there is no file", "NOT_SET", "n would mean both verify.step and verify.run"] {
+        assert!(run.out.contains(words), "{words}: {}", run.out);
+    }
+}
+
+#[test]
+fn completions_and_the_man_page_are_made() {
+    let folder = folder();
+    for shell in ["bash", "zsh", "fish"] {
+        let run = rowdeck(folder.path(), &["completions", shell]);
+        assert!(run.code == 0 && run.out.contains("sql-as"), "{shell}: {}", run.err);
+    }
+    let man = rowdeck(folder.path(), &["man"]);
+    assert!(man.code == 0 && man.out.contains(".TH rowdeck") && man.out.contains("read\\-only"), "{}", man.out);
+}
+
+#[test]
+fn the_console_as_text_reads_screens_and_runs_commands_by_name() {
+    use std::io::Write as _;
+    let folder = folder();
+    std::fs::write(folder.path().join("good.authz"), GOOD).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rowdeck"));
+    command.current_dir(folder.path()).env("HOME", folder.path()).args(["--plain", "good.authz"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let input = "\ngo.sql\nsql.search\npolicy\nnonsense\nkeys 5r\nquit\n";
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let Output { status, stdout, .. } = child.wait_with_output().unwrap();
+    let out = String::from_utf8(stdout).unwrap();
+    assert!(status.success(), "{out}");
+    for words in [
+        "screen: Policy",
+        "type doc = s.docs",
+        "screen: SQL",
+        "there is no command \"nonsense\"",
+        "screen: Verify",
+        "warning: no database",
+    ] {
+        assert!(out.contains(words), "{words} is not in:\n{out}");
+    }
+    assert!(!out.contains('│') && !out.contains('\u{1b}'), "{out}");
 }

@@ -2,6 +2,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
 
+#[path = "pty/live.rs"]
+mod live;
+#[path = "common/server.rs"]
+#[allow(dead_code)]
+mod server;
+
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -13,3 +13,5 @@ mod random;
 mod rules;
 #[path = "ui/screens.rs"]
 mod screens;
+#[path = "ui/settings.rs"]
+mod settings;

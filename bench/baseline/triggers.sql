@@ -1,11 +1,25 @@
 -- What calls the upkeep. Creates hold a shared lock and run beside each other; whatever may take an ancestor away from a
 -- folder holds it exclusively, as a create that runs meanwhile would copy rows that are about to go.
 
+-- An old snapshot would not show what was committed while this transaction waited for the lock.
+CREATE FUNCTION closure.alone(v_alone boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE EXCEPTION 'closure tables are kept in READ COMMITTED only' USING ERRCODE = '40001';
+  END IF;
+  IF v_alone THEN
+    PERFORM pg_advisory_xact_lock(727001);
+  ELSE
+    PERFORM pg_advisory_xact_lock_shared(727001);
+  END IF;
+END
+$$;
+
 CREATE FUNCTION closure.folders_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   v_ids bigint[] := ARRAY(SELECT id FROM new_rows);
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(727001);
+  PERFORM closure.alone(false);
   PERFORM closure.edit_added(v_ids);
   PERFORM closure.view_added(v_ids);
   RETURN NULL;
@@ -28,7 +42,7 @@ BEGIN
   IF v_ids IS NULL THEN
     RETURN NULL;
   END IF;
-  PERFORM pg_advisory_xact_lock(727001);
+  PERFORM closure.alone(true);
   IF cardinality(v_ids) = 1 THEN
     PERFORM closure.edit_moved(v_ids[1], coalesce(v_lost, '{}'));
     PERFORM closure.view_moved(v_ids[1], coalesce(v_lost, '{}'));
@@ -44,7 +58,7 @@ CREATE FUNCTION closure.folders_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   v_ids bigint[] := ARRAY(SELECT id FROM old_rows);
 BEGIN
-  PERFORM pg_advisory_xact_lock(727001);
+  PERFORM closure.alone(true);
   PERFORM closure.edit_removed(v_ids);
   PERFORM closure.view_removed(v_ids);
   RETURN NULL;
@@ -56,7 +70,7 @@ DECLARE
   v_ids bigint[];
   v_lost bigint[] := '{}';
 BEGIN
-  PERFORM pg_advisory_xact_lock(727001);
+  PERFORM closure.alone(true);
   IF TG_OP = 'INSERT' THEN
     v_ids := ARRAY(SELECT folder_id FROM new_rows);
   ELSIF TG_OP = 'DELETE' THEN

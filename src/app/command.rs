@@ -145,6 +145,8 @@ commands! {
         Palette2 "palette.colon" "commands" "find a command by its words" [":"] Nothing false;
         AllowChanges "session.allow-changes" "allow changes" "allow changes to the database in this session, or forbid them again" ["W"] Nothing true;
         Reconnect "session.reconnect" "reconnect" "connect again now" ["ctrl-r"] Nothing false;
+        Export "export" "export" "write the table on the screen to a new file: .csv, .json or .txt" ["E"] Nothing false;
+        CopyTable "copy.table" "copy table" "copy the table on the screen (sent to the terminal by OSC 52)" ["Y"] Nothing false;
         NextTheme "theme.next" "theme" "use the next colour theme" ["T"] Nothing false;
         NextScreen2 "go.next.bracket" "next" "go to the next screen" ["]"] Nothing false;
         PreviousScreen2 "go.previous.bracket" "back" "go to the screen before" ["["] Nothing false;
@@ -239,7 +241,10 @@ commands! {
         InspectPerson "inspect.person" "person" "look at a person: what they see" ["u"] Nothing false;
         InspectOpen "inspect.open" "open" "open what is under the cursor" ["enter"] Nothing false;
         InspectWhy "inspect.why" "why" "why may this person do that (or why not)" ["w"] Nothing false;
-        InspectBrowse "inspect.browse" "browse" "browse objects of a type" ["b"] Nothing false;
+        InspectBrowse "inspect.browse" "browse" "list the types; enter lists the objects of one" ["b"] Nothing false;
+        InspectExpand "inspect.expand" "what is in it" "show what lies under the marked object" ["right", "l"] Nothing false;
+        InspectCollapse "inspect.collapse" "fold" "hide what lies under it, or go to what it lies under" ["left", "h"] Nothing false;
+        InspectMatrix "inspect.matrix" "matrix" "show an object's people and permissions as a matrix, or as lists" ["x"] Nothing false;
         InspectMore "inspect.more" "more" "read the next page" ["m"] Nothing false;
         InspectRefresh "inspect.refresh" "again" "ask the database again" ["r"] Nothing false;
     }

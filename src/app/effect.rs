@@ -123,6 +123,13 @@ pub enum Effect {
         /// The text.
         text: String,
     },
+    /// Write a new file.
+    Export {
+        /// Its name, in the folder for exports unless it has a folder.
+        name: String,
+        /// Its text.
+        text: String,
+    },
     /// Copy to the terminal's clipboard.
     Copy(String),
     /// Use the next theme.

@@ -87,6 +87,25 @@ fn write_new(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> i
     file.sync_all()
 }
 
+/// Writes a file that is not there yet; only its owner can read it, since it may hold anything.
+///
+/// # Errors
+/// In one sentence, also when there is such a file.
+pub fn write_new_file(path: &Path, text: &str) -> Result<(), String> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("{} is there already; nothing is overwritten", path.display()),
+        _ => format!("{}: {error}", path.display()),
+    })
+}
+
 /// A new file only its owner can read.
 fn private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

@@ -1,8 +1,10 @@
 //! Keys as people write them (`ctrl-p`, `F5`, `enter`), and which command a key means where.
 
+use std::collections::BTreeMap;
+
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::command::{Command, Place, TABLE};
+use super::command::{Command, Place, Row, TABLE};
 
 /// One key with its modifiers, in one form for each key: an upper-case letter carries no `shift`, and `ctrl` letters are
 /// lower case.
@@ -157,10 +159,116 @@ pub fn keys_strict(text: &str) -> Result<Vec<Key>, String> {
     Ok(found)
 }
 
-/// The command a key means in the first of these places that knows it.
+/// The command a key usually means in the first of these places that knows it.
 pub fn lookup(key: Key, places: &[Place]) -> Option<Command> {
     let name = key.to_string();
     places.iter().find_map(|place| {
         TABLE.iter().find(|row| row.place == *place && row.keys.contains(&name.as_str())).map(|row| row.id)
     })
+}
+
+/// The keys in force: the usual ones, or those of the user's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keymap(Vec<(Command, Place, Vec<String>)>);
+
+impl Default for Keymap {
+    fn default() -> Self {
+        let keys = |row: &Row| row.keys.iter().map(|key| (*key).to_owned()).collect();
+        Keymap(TABLE.iter().map(|row| (row.id, row.place, keys(row))).collect())
+    }
+}
+
+/// Without a key for one of these a question could not be answered, or the console not be left.
+const NEEDED: &[Command] = &[
+    Command::DialogAccept,
+    Command::DialogCancel,
+    Command::DialogNext,
+    Command::FieldAccept,
+    Command::FieldCancel,
+    Command::LeaveEditor,
+    Command::PaletteRun,
+    Command::PaletteClose,
+    Command::ReplaceStop,
+    Command::CompleteClose,
+    Command::Interrupt,
+    Command::Back,
+];
+
+impl Keymap {
+    /// The usual keys with these changes: commands by name, each with all its keys.
+    ///
+    /// # Errors
+    /// Everything that cannot be.
+    pub fn with(changes: &BTreeMap<String, Vec<String>>) -> Result<Keymap, Vec<String>> {
+        let mut map = Keymap::default();
+        let mut problems = Vec::new();
+        for (name, keys) in changes {
+            let Some(row) = TABLE.iter().find(|row| row.name == name) else {
+                let near = TABLE.iter().map(|row| (strsim::damerau_levenshtein(row.name, name), row.name)).min();
+                let near = near
+                    .filter(|(far, _)| *far <= 4)
+                    .map_or(String::new(), |(_, near)| format!("; did you mean {near}?"));
+                problems.push(format!("keys: there is no command {:?}{near}", crate::text::line(name)));
+                continue;
+            };
+            let mut read = Vec::new();
+            for text in keys {
+                match Key::parse(text) {
+                    Some(key) if key.alt => {
+                        problems.push(format!("keys: {name}: a terminal cannot tell {text} from esc and a key"))
+                    }
+                    Some(key) => read.push(key.to_string()),
+                    None => problems.push(format!("keys: {name}: no key is called {:?}", crate::text::line(text))),
+                }
+            }
+            if read.is_empty() && NEEDED.contains(&row.id) {
+                problems.push(format!("keys: {name} cannot be without a key"));
+                continue;
+            }
+            if let Some((.., known)) = map.0.iter_mut().find(|(id, ..)| *id == row.id) {
+                *known = read;
+            }
+        }
+        problems.extend(map.clashes());
+        if problems.is_empty() { Ok(map) } else { Err(problems) }
+    }
+
+    /// Keys that mean two things in one place, or on a screen something else than everywhere.
+    fn clashes(&self) -> Vec<String> {
+        let everywhere = [Place::Screens, Place::Anywhere];
+        let own = |place: Place| {
+            super::model::Screen::ALL.iter().any(|screen| screen.place() == place) && place != Place::List
+        };
+        let mut found = Vec::new();
+        for (at, (first, place, keys)) in self.0.iter().enumerate() {
+            for (second, other, others) in self.0.iter().skip(at + 1) {
+                let together = place == other
+                    || (everywhere.contains(place) && (own(*other) || everywhere.contains(other)))
+                    || (everywhere.contains(other) && own(*place));
+                for key in keys.iter().filter(|key| together && others.contains(key)) {
+                    let (first, second) = (first.row().name, second.row().name);
+                    found.push(format!("keys: {key} would mean both {first} and {second}"));
+                }
+            }
+        }
+        found
+    }
+
+    /// All keys of a command.
+    pub fn keys(&self, command: Command) -> &[String] {
+        self.0.iter().find(|(id, ..)| *id == command).map_or(&[], |(.., keys)| keys)
+    }
+
+    /// The key that is shown for a command; nothing when it has none.
+    pub fn key(&self, command: Command) -> &str {
+        self.keys(command).first().map_or("", String::as_str)
+    }
+
+    /// The command a key means in the first of these places that knows it.
+    pub fn lookup(&self, key: Key, places: &[Place]) -> Option<Command> {
+        let name = key.to_string();
+        places.iter().find_map(|place| {
+            self.0.iter().find(|(_, of, keys)| of == place && keys.contains(&name)).map(|(id, ..)| *id)
+        })
+    }
 }

@@ -96,6 +96,13 @@ pub enum Message {
         /// What it did.
         result: Result<Box<Tried>, String>,
     },
+    /// A table was written to a file, or why not.
+    Exported {
+        /// The file.
+        path: String,
+        /// Why not.
+        result: Result<(), String>,
+    },
     /// News of the load.
     Bench(BenchNews),
     /// The policy's tests ran.

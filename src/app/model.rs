@@ -16,6 +16,7 @@ pub mod verify;
 use std::time::Duration;
 
 use super::command::{Command, Place};
+use super::keymap::Keymap;
 use field::Field;
 use link::Link;
 
@@ -286,6 +287,10 @@ pub struct Model {
     pub read_only: bool,
     /// The target is marked as production: dangerous commands want the database's name typed.
     pub production: bool,
+    /// The keys in force.
+    pub keymap: Keymap,
+    /// The name of the file that the table on the screen is to be written to, while it is typed.
+    pub export: Option<Field>,
     /// The newest message.
     pub notice: Option<Notice>,
     /// Work that runs.
@@ -329,6 +334,8 @@ impl Model {
             target: target.into(),
             read_only: false,
             production: false,
+            keymap: Keymap::default(),
+            export: None,
             notice: None,
             jobs: Vec::new(),
             overview: overview::Overview::default(),
@@ -351,6 +358,7 @@ impl Model {
         match (&self.overlay, self.screen) {
             (Some(Overlay::Palette(palette)), _) => Some(&palette.filter),
             (Some(Overlay::Dialog(dialog)), _) => dialog.typed.as_ref().map(|(_, field)| field),
+            (None, _) if self.export.is_some() => self.export.as_ref(),
             (None, Screen::Policy) => self.policy.search.as_ref(),
             (None, Screen::Sql) => self.sql.search.as_ref(),
             (None, Screen::Inspect) => self.inspect.field.as_ref(),
@@ -364,6 +372,7 @@ impl Model {
         match (&mut self.overlay, self.screen) {
             (Some(Overlay::Palette(palette)), _) => Some(&mut palette.filter),
             (Some(Overlay::Dialog(dialog)), _) => dialog.typed.as_mut().map(|(_, field)| field),
+            (None, _) if self.export.is_some() => self.export.as_mut(),
             (None, Screen::Policy) => self.policy.search.as_mut(),
             (None, Screen::Sql) => self.sql.search.as_mut(),
             (None, Screen::Inspect) => self.inspect.field.as_mut(),

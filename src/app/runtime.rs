@@ -12,11 +12,13 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{Clear, ClearType};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
+use super::command::Command;
 use super::effect::Effect;
-use super::keymap::Key;
+use super::keymap::{Key, Keymap};
 use super::message::Message;
 use super::model::targets::TargetRow;
 use super::model::{Level, Model, Screen as Shown};
+use super::settings::Settings;
 use super::signals::{Signals, Woken};
 use super::terminal::{self, Exit, Guard};
 use super::theme::Theme;
@@ -25,6 +27,9 @@ use crate::db::target::Target;
 
 /// Data redraws are at least this far apart.
 const FRAME: Duration = Duration::from_millis(33);
+
+/// How often is looked whether the terminal is still there, where no signal says that it is not.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// How long leaving waits for work on the server to end, and how long when we are being ended.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -46,7 +51,11 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// The screen to begin with; when not given, Overview on a server and Policy without one.
     pub screen: Option<Shown>,
-    /// A theme's name.
+    /// As lines of text.
+    pub plain: bool,
+    /// The user's settings.
+    pub settings: Settings,
+    /// A theme's name, before that of the settings.
     pub theme: Option<String>,
     /// Where unsaved text is kept; the user's state directory when not given.
     pub state: Option<PathBuf>,
@@ -60,11 +69,13 @@ type Screen = Terminal<CrosstermBackend<std::io::Stdout>>;
 /// When there is no terminal, or it stops answering.
 pub async fn run(options: Options) -> anyhow::Result<Exit> {
     let environment = |name: &str| std::env::var(name).ok();
-    let wanted = options.theme.clone().or_else(|| environment("ROWDECK_THEME"));
-    let theme = Theme::choose(wanted.as_deref(), &environment).map_err(anyhow::Error::msg)?;
+    let settings = &options.settings;
+    let wanted = options.theme.clone().or_else(|| environment("ROWDECK_THEME")).or_else(|| settings.theme.clone());
+    let theme = Theme::choose(wanted.as_deref(), settings.colours, &environment).map_err(anyhow::Error::msg)?;
+    let keymap = settings.keymap().map_err(|problems| anyhow::Error::msg(problems.join("; ")))?;
     let signals = Signals::listen()?;
     let guard = Guard::take()?;
-    let result = Runtime::start(options, theme, signals)?.run().await;
+    let result = Runtime::start(options, theme, keymap, signals)?.run().await;
     drop(guard);
     result
 }
@@ -87,25 +98,16 @@ struct Runtime {
 }
 
 impl Runtime {
-    fn start(options: Options, theme: Theme, signals: Signals) -> anyhow::Result<Self> {
+    fn start(options: Options, theme: Theme, keymap: Keymap, signals: Signals) -> anyhow::Result<Self> {
         let screen = fresh_screen()?;
         let size = screen.size()?;
         let (sender, messages) = mpsc::channel(1024);
         let (remote_sender, remote) = mpsc::channel(1024);
-        let target = options.target.as_ref();
-        let name = target.map_or_else(|| "offline".to_owned(), target_name);
-        let mut model = Model::new(name, (size.width, size.height));
-        model.read_only = target.is_some_and(|t| t.read_only);
-        model.production = target.is_some_and(|t| t.production);
-        if target.is_some() {
-            model.link = super::model::link::Link::Connecting;
+        let mut model = new_model(&options, (size.width, size.height));
+        model.keymap = keymap;
+        if let Some(words) = theme.words() {
+            model.say(Level::Info, words);
         }
-        model.targets.rows = options.targets.iter().map(target_row).collect();
-        model.targets.file =
-            options.config.as_ref().map(|path| crate::text::line(&path.display().to_string()).into_owned());
-        model.targets.at = model.targets.rows.iter().position(|row| row.name == model.target).unwrap_or(0);
-        model.screen = options.screen.unwrap_or(if target.is_some() { Shown::Overview } else { Shown::Policy });
-        model.previous = model.screen;
         let work = Work::start(options, sender, remote_sender)?;
         let input = read_keys()?;
         let now = Instant::now();
@@ -266,7 +268,11 @@ impl Runtime {
                         out.write_all(sequence.as_bytes())?;
                         out.flush()?;
                     }
-                    None => self.model.say(Level::Warn, "too long for the terminal's clipboard; not sent"),
+                    None => {
+                        let key = self.model.keymap.key(Command::Export).to_owned();
+                        let words = format!("too long for the terminal's clipboard; not sent ({key} writes a file)");
+                        self.model.say(Level::Warn, words);
+                    }
                 }
             }
             Effect::SwitchTarget(name) => {
@@ -287,6 +293,25 @@ impl Runtime {
         (self.changed, self.at_once) = (true, true);
         self.message(Message::Resize(size.width, size.height))
     }
+}
+
+/// A console on these options that has read nothing yet.
+pub(super) fn new_model(options: &Options, size: (u16, u16)) -> Model {
+    let target = options.target.as_ref();
+    let name = target.map_or_else(|| "offline".to_owned(), target_name);
+    let mut model = Model::new(name, size);
+    model.read_only = target.is_some_and(|t| t.read_only);
+    model.production = target.is_some_and(|t| t.production);
+    if target.is_some() {
+        model.link = super::model::link::Link::Connecting;
+    }
+    let clean = |path: &PathBuf| crate::text::line(&path.display().to_string()).into_owned();
+    model.targets.rows = options.targets.iter().map(target_row).collect();
+    model.targets.file = options.config.as_ref().map(clean);
+    model.targets.at = model.targets.rows.iter().position(|row| row.name == model.target).unwrap_or(0);
+    model.screen = options.screen.unwrap_or(if target.is_some() { Shown::Overview } else { Shown::Policy });
+    model.previous = model.screen;
+    model
 }
 
 /// A target as the screen shows it; never its password.
@@ -319,9 +344,17 @@ fn fresh_screen() -> std::io::Result<Screen> {
 fn read_keys() -> std::io::Result<Receiver<Event>> {
     let (sender, receiver): (Sender<Event>, Receiver<Event>) = mpsc::channel(1024);
     std::thread::Builder::new().name("keys".into()).spawn(move || {
-        while let Ok(event) = event::read() {
-            if sender.blocking_send(event).is_err() {
-                return;
+        loop {
+            match event::poll(LOOK) {
+                Ok(true) => {
+                    let Ok(event) = event::read() else { return };
+                    if sender.blocking_send(event).is_err() {
+                        return;
+                    }
+                }
+                // A terminal that is gone reads as one that has nothing to say, for ever.
+                Ok(false) if terminal::is_there() => {}
+                _ => return,
             }
         }
     })?;

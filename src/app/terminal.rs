@@ -110,6 +110,23 @@ pub async fn panic_seen() {
     PANIC_SEEN.notified().await;
 }
 
+/// True while the terminal we read from is there: its other end was not closed.
+pub fn is_there() -> bool {
+    #[cfg(unix)]
+    {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::fd::AsFd as _;
+        let input = io::stdin();
+        let mut asked = [PollFd::new(input.as_fd(), PollFlags::empty())];
+        let answered = poll(&mut asked, PollTimeout::ZERO).is_ok();
+        let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+        let here = asked.first().and_then(PollFd::revents).is_none_or(|events| !events.intersects(gone));
+        answered && here
+    }
+    #[cfg(not(unix))]
+    true
+}
+
 /// Stops the process as Ctrl-Z would, and returns when it is continued.
 ///
 /// # Errors

@@ -15,6 +15,36 @@ pub const THEMES: &[(&str, &str)] = &[
     ("high-contrast", include_str!("../../themes/high-contrast.toml")),
 ];
 
+/// How many colours a terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub enum Depth {
+    /// The sixteen of every terminal, in the terminal's own shades.
+    #[serde(rename = "16")]
+    Sixteen,
+    /// The 256 of xterm.
+    #[serde(rename = "256")]
+    Xterm,
+    /// Any.
+    #[serde(rename = "truecolour", alias = "truecolor")]
+    True,
+}
+
+impl Depth {
+    /// What this environment says, asking the terminal nothing.
+    pub fn of(environment: &dyn Fn(&str) -> Option<String>) -> Depth {
+        let holds = |name: &str, words: &[&str]| {
+            environment(name).is_some_and(|value| words.iter().any(|word| value.contains(word)))
+        };
+        if holds("COLORTERM", &["truecolor", "24bit"]) || holds("TERM", &["-direct"]) {
+            Depth::True
+        } else if holds("TERM", &["256color"]) {
+            Depth::Xterm
+        } else {
+            Depth::Sixteen
+        }
+    }
+}
+
 /// What a piece of the screen means; a theme gives each a style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -61,6 +91,10 @@ pub struct Theme {
     pub name: String,
     /// Draw frames and marks with ASCII only.
     pub ascii: bool,
+    /// How many colours the terminal has.
+    depth: Depth,
+    /// The theme that was asked for, when the terminal has too few colours for it.
+    asked: Option<String>,
     base: Style,
     styles: BTreeMap<&'static str, Style>,
 }
@@ -116,7 +150,7 @@ impl Theme {
             return Err(format!("theme {name}: there is no {unknown}"));
         }
         let base = styles.get("text").copied().unwrap_or_default();
-        Ok(Theme { name: name.to_owned(), ascii: false, base, styles })
+        Ok(Theme { name: name.to_owned(), ascii: false, depth: Depth::True, asked: None, base, styles })
     }
 
     /// A theme that comes with rowdeck.
@@ -134,11 +168,12 @@ impl Theme {
     /// The theme after this one.
     pub fn next(&self) -> Self {
         let at = THEMES.iter().position(|(name, _)| *name == self.name).map_or(0, |at| (at + 1) % THEMES.len());
-        let read = THEMES.get(at).map(|(name, text)| Theme::read(name, text));
-        match read {
-            Some(Ok(theme)) => Theme { ascii: self.ascii, ..theme },
-            _ => self.clone(),
-        }
+        let read = (at..at + THEMES.len()).find_map(|at| {
+            let (name, text) = THEMES.get(at % THEMES.len())?;
+            let theme = Theme::read(name, text).ok()?;
+            (self.depth > Depth::Sixteen || !theme.exact()).then_some(theme)
+        });
+        read.map_or_else(|| self.clone(), |theme| Theme { ascii: self.ascii, ..theme.reduced(self.depth) })
     }
 
     /// The theme for this environment: `wanted`, else `mono` where `NO_COLOR` is set or the terminal is dumb, else the
@@ -146,7 +181,11 @@ impl Theme {
     ///
     /// # Errors
     /// When `wanted` is no theme.
-    pub fn choose(wanted: Option<&str>, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+    pub fn choose(
+        wanted: Option<&str>,
+        depth: Option<Depth>,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
         let set = |name: &str| environment(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").is_some_and(|term| term == "dumb" || term.starts_with("vt1"));
         let name = match wanted {
@@ -160,7 +199,37 @@ impl Theme {
             let l = l.to_ascii_lowercase();
             l.contains("utf-8") || l.contains("utf8")
         });
-        Ok(Theme { ascii: !utf8, ..Theme::named(name)? })
+        let depth = depth.unwrap_or_else(|| Depth::of(environment));
+        let theme = Theme::named(name)?;
+        if depth == Depth::Sixteen && theme.exact() {
+            // Sixteen colours whose shades are the terminal's cannot stand for a theme that sets its own background.
+            let plain = Theme::named("ansi16")?;
+            return Ok(Theme { ascii: !utf8, depth, asked: Some(theme.name), ..plain });
+        }
+        Ok(Theme { ascii: !utf8, ..theme.reduced(depth) })
+    }
+
+    /// It sets colours by their exact shade.
+    fn exact(&self) -> bool {
+        let exact = |colour: Option<Color>| matches!(colour, Some(Color::Rgb(..)));
+        self.styles.values().any(|style| exact(style.fg) || exact(style.bg))
+    }
+
+    /// The same in as many colours as the terminal has.
+    pub fn reduced(mut self, depth: Depth) -> Self {
+        self.depth = depth;
+        if depth == Depth::Xterm {
+            for style in self.styles.values_mut().chain(std::iter::once(&mut self.base)) {
+                (style.fg, style.bg) = (style.fg.map(nearest), style.bg.map(nearest));
+            }
+        }
+        self
+    }
+
+    /// What to say about the choice, when it is not what was asked for.
+    pub fn words(&self) -> Option<String> {
+        let asked = self.asked.as_ref()?;
+        Some(format!("this terminal says it has 16 colours, so the theme is {} and not {asked}", self.name))
     }
 
     /// The style of a role, over the theme's ordinary text.
@@ -173,6 +242,30 @@ impl Theme {
     pub fn styles(&self) -> impl Iterator<Item = (&'static str, Style)> + '_ {
         ROLES.iter().map(|(role, name)| (*name, self.style(*role)))
     }
+}
+
+/// The shades of xterm's colour cube.
+const CUBE: [u8; 6] = [0, 95, 135, 175, 215, 255];
+
+/// The shade of one of the 240 colours of xterm that are the same everywhere.
+pub fn xterm(index: u8) -> Option<(u8, u8, u8)> {
+    let at = index.checked_sub(16)?;
+    if at >= 216 {
+        let grey = 8 + 10 * (at - 216);
+        return Some((grey, grey, grey));
+    }
+    let part = |n: u8| CUBE.get(usize::from(n % 6)).copied();
+    Some((part(at / 36)?, part(at / 6)?, part(at)?))
+}
+
+fn nearest(colour: Color) -> Color {
+    let Color::Rgb(r, g, b) = colour else { return colour };
+    let far = |index: u8| {
+        let (x, y, z) = xterm(index).unwrap_or_default();
+        let part = |a: u8, b: u8| u32::from(a.abs_diff(b)).pow(2);
+        part(r, x) + part(g, y) + part(b, z)
+    };
+    Color::Indexed((16..=255).min_by_key(|index| far(*index)).unwrap_or(16))
 }
 
 fn read_style(theme: &str, role: &str, file: &StyleFile) -> Result<Style, String> {

@@ -18,7 +18,7 @@ use ratatui::crossterm::event::KeyCode;
 
 use super::command::{Changes, Command, Place};
 use super::effect::Effect;
-use super::keymap::{self, Key};
+use super::keymap::Key;
 use super::message::Message;
 use super::model::link::Link;
 use super::model::{About, Level, Model, Overlay, Screen};
@@ -80,6 +80,13 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Sessions(result) => activity::read(model, result),
         Message::SessionEnded { pid, how, result } => activity::ended(model, pid, how, result),
         Message::Tried { asked, result } => try_it::tried(model, asked, result),
+        Message::Exported { path, result } => {
+            match result {
+                Ok(()) => model.say(Level::Ok, format!("written to {path}")),
+                Err(why) => model.say(Level::Error, format!("not written: {why}")),
+            }
+            Vec::new()
+        }
         Message::Bench(news) => bench::news(model, news),
         Message::Tested(result) => jobs::tested(model, result),
     }
@@ -116,7 +123,7 @@ fn key_pressed(model: &mut Model, key: Key) -> Vec<Effect> {
         model.notice = None;
     }
     let places = model.places();
-    if let Some(command) = keymap::lookup(key, &places) {
+    if let Some(command) = model.keymap.lookup(key, &places) {
         return run(model, command);
     }
     if let Some(field) = model.field_mut() {
@@ -165,7 +172,7 @@ pub fn refused(model: &Model, command: Command) -> Option<String> {
         return Some(format!(
             "{} changes the database and this console is read-only ({} allows changes)",
             row.name,
-            Command::AllowChanges.key()
+            model.keymap.key(Command::AllowChanges)
         ));
     }
     None

@@ -34,6 +34,7 @@ pub struct Work {
     jobs: Jobs,
     watched: Option<Watched>,
     targets: Vec<Named>,
+    export: PathBuf,
 }
 
 impl Work {
@@ -52,6 +53,7 @@ impl Work {
             jobs: Jobs::new(options.target, remote, Arc::clone(&reconnect)),
             watched: None,
             targets: options.targets,
+            export: options.settings.export.unwrap_or_default(),
             sender,
             compiler,
             policy: options.policy,
@@ -121,6 +123,13 @@ impl Work {
                 if let Some(kept) = &mut self.kept {
                     kept.adopt_found();
                 }
+            }
+            Effect::Export { name, text } => {
+                let path = self.export.join(&name);
+                self.blocking(move || {
+                    let result = files::write_new_file(&path, &text);
+                    Message::Exported { path: crate::text::line(&path.display().to_string()).into_owned(), result }
+                });
             }
             Effect::Reconnect => self.reconnect.notify_one(),
             other => self.jobs.act(other),

@@ -83,6 +83,11 @@ impl Latencies {
         self.0.as_ref().filter(|histogram| !histogram.is_empty()).map(|histogram| milliseconds(histogram.max()))
     }
 
+    /// The mean, in milliseconds.
+    pub fn mean(&self) -> Option<f64> {
+        self.0.as_ref().filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.mean() / 1000.0)
+    }
+
     /// All that is usually said.
     pub fn summary(&self) -> Summary {
         Summary {

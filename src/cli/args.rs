@@ -17,6 +17,9 @@ pub struct Cli {
     /// Options of all commands.
     #[command(flatten)]
     pub global: Global,
+    /// The console as lines of text, for screen readers and logs
+    #[arg(long)]
+    pub plain: bool,
     /// The policy the console opens; rowdeck.toml's when left out
     pub policy: Option<PathBuf>,
     /// What to do; the console when left out.
@@ -95,6 +98,49 @@ pub enum Act {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+        /// Apply only if this is still the plan: the digest that `rowdeck plan` shows, or its first 8 digits or more
+        #[arg(long, value_name = "DIGEST")]
+        plan: Option<String>,
+    },
+    /// Put the policy in force again, from the text the database keeps
+    Reapply {
+        /// Build the inheritance indexes again as well
+        #[arg(long)]
+        force: bool,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Compare what the database enforces with what the last apply left; exit code 1 when something differs
+    Drift {
+        /// Also say whether this policy is the one in force
+        policy: Option<PathBuf>,
+    },
+    /// Take the policy and everything of rowdeck's out of the database; governed tables stay closed
+    Remove {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Try each invariant of a policy in many small made-up worlds; needs no database. Exit code 1 when one does not hold
+    Prove {
+        /// The policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+        /// Worlds to try for each
+        #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+        worlds: u64,
+        /// Where chance starts from
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
+    /// Who would gain and lose what if a policy took the place of the one in force, on the database's rows. Exit code 1
+    /// when anybody would
+    Diff {
+        /// The new policy; rowdeck.toml's when left out
+        policy: Option<PathBuf>,
+        /// Compare with this policy instead of the one in force
+        #[arg(long, value_name = "POLICY")]
+        old: Option<PathBuf>,
     },
     /// Check the stored inheritance index, in batches that block nobody
     Verify(VerifyOptions),
@@ -208,9 +254,26 @@ pub enum Act {
     Overview,
     /// The sessions of the database, and who waits for whom
     Activity,
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff)
+    Man,
     /// Measure
     #[command(subcommand)]
     Bench(BenchCommand),
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum ConfigCommand {
+    /// Read rowdeck.toml and the user's settings, and name everything that is wrong in them
+    Check,
 }
 
 /// Who asks.

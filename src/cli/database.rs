@@ -11,8 +11,8 @@ use crate::db::apply::{self, ApplyOptions};
 use crate::db::cancel::Stop;
 use crate::db::connect::Session;
 use crate::db::error::DbError;
-use crate::db::plan::{self, Plan};
-use crate::db::progress::ApplyReport;
+use crate::db::plan::{self, Plan, Policy};
+use crate::db::progress::{ApplyReport, Reporter};
 use crate::policy_file::PolicyFile;
 
 /// `rowdeck plan`.
@@ -30,14 +30,39 @@ pub async fn plan(global: &Global, out: Output, given: Option<&Path>) -> Ended {
 }
 
 /// `rowdeck apply`.
-pub async fn apply(global: &Global, out: Output, given: Option<&Path>, yes: bool) -> Ended {
+pub async fn apply(global: &Global, out: Output, given: Option<&Path>, yes: bool, reviewed: Option<&str>) -> Ended {
     let file = PolicyFile::read(&targets::policy_path(given)?)?;
     let Some(ready) = policy::ready(out, &file)? else { return Ok(FINDING) };
     let session = targets::session(global).await?;
-    let policy = ready.policy(&file);
-    let plan = plan::plan(&session.client, &policy).await?;
+    apply_it(out, &session, &ready.policy(&file), ApplyOptions::default(), Asked { yes, reviewed }).await
+}
+
+/// What was agreed to beforehand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// Do not ask.
+    pub(super) yes: bool,
+    /// The digest of the plan that was read.
+    pub(super) reviewed: Option<&'a str>,
+}
+
+/// Plans, asks, applies.
+pub(super) async fn apply_it(
+    out: Output,
+    session: &Session,
+    policy: &Policy<'_>,
+    mut options: ApplyOptions,
+    asked: Asked<'_>,
+) -> Ended {
+    let plan = plan::plan_again(&session.client, policy, options.again).await?;
+    if let Some(reviewed) = asked.reviewed {
+        // Eight digits are what the plan's first line shows.
+        if reviewed.len() < 8 || !plan.digest.starts_with(&reviewed.to_ascii_lowercase()) {
+            return Err(apply::moved(reviewed, &plan.digest));
+        }
+    }
     if !plan.unchanged {
-        if !yes && !out.json {
+        if !asked.yes && !out.json {
             show_plan(Output { json: false }, &plan)?;
         }
         if !plan.blockers.is_empty() {
@@ -45,24 +70,33 @@ pub async fn apply(global: &Global, out: Output, given: Option<&Path>, yes: bool
             plan.blockers.iter().for_each(|blocker| note(&format!("in the way: {blocker}")));
             return Err(DbError::Blocked(plan.blockers));
         }
-        if !yes && !agreed(&session, &plan)? {
+        if !asked.yes && !agreed(session, "apply this to", &plan.database)? {
             note("not applied");
             return Ok(FINDING);
         }
     }
-    let options = ApplyOptions { agreed_plan: Some(plan.digest.clone()), ..ApplyOptions::default() };
+    options.agreed_plan = Some(plan.digest.clone());
+    let words = |report: &ApplyReport| applied_words(report);
+    stoppable(out, words, async |reporter, stop| apply::apply(session, policy, &options, reporter, stop).await).await
+}
+
+/// Runs work that shows its progress. The first signal cancels the statement that runs on the server and waits until
+/// everything is rolled back; leaving at once would leave it running there with its locks.
+pub(super) async fn stoppable<T: serde::Serialize>(
+    out: Output,
+    words: impl Fn(&T) -> String,
+    work: impl AsyncFnOnce(&Reporter, &Stop) -> Result<T, DbError>,
+) -> Ended {
     let (reporter, shown) = output::show_progress();
     let (stopper, stop) = Stop::channel();
     let mut signals = Signals::new()?;
     let mut stopped_by = None;
-    let report = {
-        let work = apply::apply(&session, &policy, &options, &reporter, &stop);
+    let result = {
+        let work = work(&reporter, &stop);
         tokio::pin!(work);
-        // The first signal cancels the statement that runs on the server and waits until everything is rolled back;
-        // leaving at once would leave it running there with its locks.
         loop {
             tokio::select! {
-                report = &mut work => break report,
+                result = &mut work => break result,
                 caught = signals.next() => {
                     note(&format!("rowdeck: {}: stopping on the server", caught.name));
                     stopped_by = Some(caught);
@@ -73,12 +107,12 @@ pub async fn apply(global: &Global, out: Output, given: Option<&Path>, yes: bool
     };
     drop(reporter);
     finish(shown).await?;
-    match (report, stopped_by) {
+    match (result, stopped_by) {
         (Ok(report), _) => {
             if out.json {
                 out.json(&report)?
             } else {
-                out.line(&applied_words(&report))?
+                out.line(&words(&report))?
             }
             Ok(0)
         }
@@ -91,16 +125,16 @@ pub async fn apply(global: &Global, out: Output, given: Option<&Path>, yes: bool
 }
 
 /// Asks on the terminal. Where more is at stake the database's name must be typed.
-fn agreed(session: &Session, plan: &Plan) -> Result<bool, DbError> {
+pub(super) fn agreed(session: &Session, what: &str, database: &str) -> Result<bool, DbError> {
     if !std::io::stdin().is_terminal() {
-        return Err(DbError::Usage("nobody can be asked here; read the plan, then apply with --yes".to_owned()));
+        return Err(DbError::Usage("nobody can be asked here; read what it would do, then say --yes".to_owned()));
     }
-    let name = crate::text::line(&plan.database);
+    let name = crate::text::line(database);
     let expected = if session.target.production {
-        note(&format!("{name} is a production database; type its name to apply:"));
-        plan.database.as_str()
+        note(&format!("{name} is a production database; type its name to {what} it:"));
+        database
     } else {
-        note(&format!("apply this to {name}? Type yes:"));
+        note(&format!("{what} {name}? Type yes:"));
         "yes"
     };
     let mut answer = String::new();

@@ -6,12 +6,15 @@
 pub mod args;
 pub mod ask;
 pub mod bench;
+pub mod config;
 pub mod database;
 pub mod demo;
+pub mod life;
 pub mod logging;
 pub mod operator;
 pub mod output;
 pub mod policy;
+pub mod prove;
 pub mod signals;
 mod targets;
 pub mod test;
@@ -25,10 +28,11 @@ use clap::Parser;
 
 use crate::app::model::Screen;
 use crate::app::runtime::Options;
+use crate::app::settings::Settings;
 use crate::app::terminal::Exit;
 use crate::db::error::DbError;
 use crate::db::target::{environment_names_a_server, process_environment};
-use args::{Act, Cli, Command, Global};
+use args::{Act, Cli, Command, ConfigCommand, Global};
 use output::Output;
 use signals::Signals;
 
@@ -76,22 +80,24 @@ async fn run(cli: Cli) -> Result<End, DbError> {
     let global = &cli.global;
     targets::warn_of_visible_password(global.db.as_deref());
     match cli.command {
-        None => Ok(End::Console(console(global, cli.policy).await?)),
+        None => Ok(End::Console(console(global, cli.policy, cli.plain).await?)),
         Some(Command::Demo(options)) => demo::run(global, out, &options).await,
         Some(Command::Act(command)) => Ok(End::Code(act(global, out, command).await?)),
     }
 }
 
 /// The console on the target, or without a database when none is given.
-async fn console(global: &Global, policy: Option<PathBuf>) -> Result<Exit, DbError> {
+async fn console(global: &Global, policy: Option<PathBuf>, plain: bool) -> Result<Exit, DbError> {
     use std::io::IsTerminal;
     // A mistyped command would else be taken for the name of a new policy.
     if let Some(path) = policy.as_ref().filter(|path| !path.exists() && path.extension().is_none()) {
         let shown = crate::text::line(&path.display().to_string()).into_owned();
         return Err(DbError::Usage(format!("there is no command and no file called {shown}; see rowdeck --help")));
     }
-    if global.json || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        return Err(DbError::Usage("the console needs a terminal; rowdeck --help names the commands".to_owned()));
+    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if global.json || !(plain || terminal) {
+        let words = "the console needs a terminal (or --plain); rowdeck --help names the commands";
+        return Err(DbError::Usage(words.to_owned()));
     }
     let config = targets::config()?;
     let named = global.db.is_some() || global.target.is_some() || environment_names_a_server(&process_environment);
@@ -114,12 +120,17 @@ async fn console(global: &Global, policy: Option<PathBuf>) -> Result<Exit, DbErr
         (name.clone(), target)
     });
     let targets = targets.collect();
-    open_console(Options { target, policy, targets, config: config.path, screen, ..Options::default() }).await
+    open_console(Options { target, policy, targets, config: config.path, screen, plain, ..Options::default() }).await
 }
 
 /// Draws the console until it is left.
-async fn open_console(options: Options) -> Result<Exit, DbError> {
-    crate::app::runtime::run(options).await.map_err(|e| DbError::Unexpected(format!("{e:#}")))
+async fn open_console(mut options: Options) -> Result<Exit, DbError> {
+    if let Some(path) = Settings::path() {
+        options.settings = Settings::read(&path).map_err(DbError::Usage)?;
+    }
+    let ended =
+        if options.plain { crate::app::plain::run(options).await } else { crate::app::runtime::run(options).await };
+    ended.map_err(|e| DbError::Unexpected(format!("{e:#}")))
 }
 
 async fn act(global: &Global, out: Output, command: Act) -> Ended {
@@ -133,7 +144,12 @@ async fn act(global: &Global, out: Output, command: Act) -> Ended {
         Act::Lsp => text::lsp(),
         Act::Sql { policy } => policy::sql(global, out, policy.as_deref()),
         Act::Plan { policy } => interruptible(database::plan(global, out, policy.as_deref())).await,
-        Act::Apply { policy, yes } => database::apply(global, out, policy.as_deref(), yes).await,
+        Act::Apply { policy, yes, plan } => database::apply(global, out, policy.as_deref(), yes, plan.as_deref()).await,
+        Act::Reapply { force, yes } => life::reapply(global, out, force, yes).await,
+        Act::Drift { policy } => interruptible(life::drift(global, out, policy.as_deref())).await,
+        Act::Remove { yes } => life::remove(global, out, yes).await,
+        Act::Prove { policy, worlds, seed } => prove::prove(out, policy.as_deref(), worlds, seed),
+        Act::Diff { policy, old } => interruptible(prove::diff(global, out, policy.as_deref(), old.as_deref())).await,
         Act::Verify(options) => verify::verify(global, out, &options).await,
         Act::Test { policy, tests, coverage } => {
             interruptible(test::test(global, out, policy.as_deref(), &tests, coverage)).await
@@ -150,6 +166,9 @@ async fn act(global: &Global, out: Output, command: Act) -> Ended {
         Act::SqlAs { statement, who, read_only, limit } => {
             interruptible(operator::sql_as(global, out, &who, &statement, read_only, limit)).await
         }
+        Act::Config(ConfigCommand::Check) => config::check(out),
+        Act::Completions { shell } => config::completions(out, shell),
+        Act::Man => config::man(out),
         Act::Overview => interruptible(operator::overview(global, out)).await,
         Act::Activity => interruptible(operator::activity(global, out)).await,
         Act::Sees { ty, who, after, limit } => interruptible(ask::sees(global, out, &who, &ty, after, limit)).await,

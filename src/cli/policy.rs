@@ -15,6 +15,7 @@ use crate::compiler::model::Model;
 use crate::compiler::objects::Emitted;
 use crate::compiler::span::SourceMap;
 use crate::db::error::DbError;
+use crate::db::lint;
 use crate::db::plan::{Blocker, Policy};
 use crate::policy_file::PolicyFile;
 
@@ -58,6 +59,25 @@ impl JsonFinding {
             end_column: column,
             message: blocker.message.clone(),
             help: blocker.help.clone(),
+        }
+    }
+
+    /// Of a way around the rules in a database, which no line is to blame for.
+    fn of_way(finding: &lint::Finding) -> Self {
+        JsonFinding {
+            code: finding.code.clone(),
+            severity: match finding.severity.as_str() {
+                "error" => "error",
+                "warning" => "warning",
+                _ => "info",
+            },
+            file: String::new(),
+            line: 0,
+            column: 0,
+            end_line: 0,
+            end_column: 0,
+            message: format!("{}: {}", finding.object, finding.why),
+            help: Some(finding.fix.clone()),
         }
     }
 
@@ -105,22 +125,33 @@ pub async fn lint(global: &Global, out: Output, policy: Option<&Path>) -> Ended 
     let Some(ready) = ready(out, &file)? else { return Ok(FINDING) };
     let lints = ready.compiled.lints(Some(&ready.emitted));
     let mut in_the_way = Vec::new();
+    let mut around = Vec::new();
     if global.db.is_some() || global.target.is_some() {
         let session = targets::session(global).await?;
         in_the_way = crate::db::plan::plan(&session.client, &ready.policy(&file)).await?.blockers;
+        around = match lint::run(&session.client).await {
+            // Before the first apply there is nothing to go around.
+            Err(DbError::NoPolicy(_)) => Vec::new(),
+            other => other?,
+        };
     }
     if out.json {
         let text = lints.iter().map(|d| JsonFinding::new(d, &ready.compiled.sources));
         let database = in_the_way.iter().map(JsonFinding::of_blocker);
-        out.json(&text.chain(database).collect::<Vec<_>>())?;
+        out.json(&text.chain(database).chain(around.iter().map(JsonFinding::of_way)).collect::<Vec<_>>())?;
     } else {
         show_findings(out, &ready.compiled, &lints)?;
         for blocker in &in_the_way {
             let help = blocker.help.as_ref().map_or_else(String::new, |help| format!("\n    {help}"));
             out.line(&format!("{blocker}{help}"))?;
         }
+        for line in around.iter().flat_map(lint::Finding::lines) {
+            out.line(&line)?;
+        }
     }
-    let serious = lints.iter().any(|d| d.severity != Severity::Info) || !in_the_way.is_empty();
+    let serious = lints.iter().any(|d| d.severity != Severity::Info)
+        || !in_the_way.is_empty()
+        || around.iter().any(lint::Finding::is_serious);
     Ok(if serious { FINDING } else { 0 })
 }
 

@@ -331,7 +331,20 @@ pub struct TableRules {
     pub view: Option<QualName>,
     /// Its lines in the order written.
     pub rules: Vec<Rule>,
+    /// The foreign keys whose actions are meant.
+    pub cascades: Vec<Cascade>,
     /// The table's name in the header.
+    pub span: Span,
+}
+
+/// `cascade from schema.table [(columns)]`: the action of this table's foreign key to that table is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cascade {
+    /// The table the key names.
+    pub from: QualName,
+    /// The key's own columns; none means any key to that table.
+    pub columns: Vec<Ident>,
+    /// The line.
     pub span: Span,
 }
 

@@ -159,6 +159,8 @@ pub struct GovernedTable {
     pub table: QualName,
     /// The app role.
     pub role: Ident,
+    /// The masked view of it, when it has one.
+    pub view: Option<QualName>,
     /// How many views PostgreSQL expands for `SELECT` from it (AZ801), counted as the server's rewriter does: a view
     /// named twice counts twice, and views inside views count.
     pub expanded_views: usize,

@@ -19,47 +19,52 @@ pub struct Snapshot {
     pub now: i64,
 }
 
-/// Reads what `models` decide from; of several, what any of them does.
+/// Reads what a policy decides from.
 ///
 /// # Errors
 /// What the server refuses; a table that is missing or hides rows from this role; a condition whose tables cannot be
 /// told.
-pub async fn read(client: &Client, models: &[&Model]) -> Result<Snapshot, DbError> {
+pub async fn read(client: &Client, model: &Model) -> Result<Snapshot, DbError> {
+    let found = read_each(client, &[model]).await?.pop();
+    found.ok_or_else(|| DbError::Unexpected("no facts were read".to_owned()))
+}
+
+/// The same for several policies, all of one moment.
+///
+/// # Errors
+/// As [`read`].
+pub async fn read_each(client: &Client, models: &[&Model]) -> Result<Vec<Snapshot>, DbError> {
     client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off").await?;
     let found = read_all(client, models).await;
     // A failed read has failed for its own reason, whatever becomes of the rollback.
     let ended = client.batch_execute("ROLLBACK").await;
-    let snapshot = found?;
+    let snapshots = found?;
     ended?;
-    Ok(snapshot)
+    Ok(snapshots)
 }
 
 /// The same inside the transaction that the session is in, whatever it has done so far.
-pub(super) async fn read_within(client: &Client, models: &[&Model]) -> Result<Snapshot, DbError> {
+pub(super) async fn read_within(client: &Client, model: &Model) -> Result<Snapshot, DbError> {
     client.batch_execute("SAVEPOINT facts; SET LOCAL row_security = off").await?;
-    let snapshot = read_all(client, models).await?;
+    let mut snapshots = read_all(client, &[model]).await?;
     client.batch_execute("ROLLBACK TO SAVEPOINT facts; RELEASE SAVEPOINT facts").await?;
-    Ok(snapshot)
+    snapshots.pop().ok_or_else(|| DbError::Unexpected("no facts were read".to_owned()))
 }
 
-async fn read_all(client: &Client, models: &[&Model]) -> Result<Snapshot, DbError> {
+async fn read_all(client: &Client, models: &[&Model]) -> Result<Vec<Snapshot>, DbError> {
     let moment = "SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
-    let mut snapshot = Snapshot { facts: Facts::default(), now: client.query_one(moment, &[]).await?.try_get(0)? };
+    let now: i64 = client.query_one(moment, &[]).await?.try_get(0)?;
+    let mut snapshots = Vec::new();
     for model in models {
+        let mut facts = Facts { shares: shares(client, model).await?, ..Facts::default() };
         for (table, columns) in evaluate::needs(model).map_err(unknown)? {
-            let known = snapshot.facts.tables.get(&table).map(|t| t.columns.clone()).unwrap_or_default();
-            let wanted = move |name: &Ident| columns.contains(name) || known.contains(name);
-            let found = read_table(client, &table, wanted).await?;
+            let found = read_table(client, &table, |name| columns.contains(name)).await?;
             let found = found.ok_or_else(|| DbError::Usage(format!("there is no table {}", table.plain())))?;
-            snapshot.facts.tables.insert(table, found);
+            facts.tables.insert(table, found);
         }
-        for share in shares(client, model).await? {
-            if !snapshot.facts.shares.contains(&share) {
-                snapshot.facts.shares.push(share);
-            }
-        }
+        snapshots.push(Snapshot { facts, now });
     }
-    Ok(snapshot)
+    Ok(snapshots)
 }
 
 pub(super) fn unknown(error: CannotEvaluate) -> DbError {

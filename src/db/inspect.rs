@@ -53,12 +53,8 @@ pub struct Inspector<'a> {
 
 /// The policy in force, compiled from the text that the database keeps with it.
 pub async fn model_in_force(session: &Session) -> Result<Model, DbError> {
-    let policy = session.info.require_policy()?;
-    let row = session
-        .client
-        .query_one("SELECT source FROM authz.policy_versions WHERE version = $1", &[&policy.version])
-        .await?;
-    let compiled = crate::compiler::compile(&policy.name, row.try_get(0)?);
+    let (name, text) = super::kept::text(session).await?;
+    let compiled = super::kept::compile(&name, &text);
     compiled.model.ok_or(DbError::Policy(compiled.diagnostics))
 }
 
@@ -66,6 +62,14 @@ impl<'a> Inspector<'a> {
     /// Asks through `client` about `model`, which must be the policy in force.
     pub fn new(client: &'a Client, model: &'a Model) -> Self {
         Inspector { client, model }
+    }
+
+    pub(super) fn model(&self) -> &'a Model {
+        self.model
+    }
+
+    pub(super) fn client(&self) -> &'a Client {
+        self.client
     }
 
     /// May `who` do `permission` on the object?
@@ -236,7 +240,7 @@ impl<'a> Inspector<'a> {
     }
 
     /// The column that names a row of the type for people.
-    async fn label_column(&self, def: &TypeDef) -> Result<Option<Ident>, DbError> {
+    pub(super) async fn label_column(&self, def: &TypeDef) -> Result<Option<Ident>, DbError> {
         let row = self
             .client
             .query_opt(
@@ -272,7 +276,7 @@ impl<'a> Inspector<'a> {
     }
 
     /// Runs `work` in a read-only transaction that is rolled back.
-    async fn in_transaction<T>(&self, work: impl Future<Output = Result<T, DbError>>) -> Result<T, DbError> {
+    pub(super) async fn in_transaction<T>(&self, work: impl Future<Output = Result<T, DbError>>) -> Result<T, DbError> {
         self.client.batch_execute(&format!("BEGIN READ ONLY; SET LOCAL statement_timeout = '{TIMEOUT}'")).await?;
         let result = work.await;
         let rolled_back = self.client.batch_execute("ROLLBACK").await;
@@ -281,7 +285,7 @@ impl<'a> Inspector<'a> {
         Ok(value)
     }
 
-    fn type_named(&self, ty: &str) -> Result<&'a TypeDef, DbError> {
+    pub(super) fn type_named(&self, ty: &str) -> Result<&'a TypeDef, DbError> {
         let found = self.model.type_named(ty).and_then(|id| self.model.ty(id));
         found.ok_or_else(|| {
             let types: Vec<&str> = self.model.types.iter().map(|t| t.name.as_str()).collect();
@@ -316,7 +320,7 @@ fn page(mut rows: Vec<Named>, limit: u32) -> Page {
 }
 
 /// The id as text: the one key column, or the row `(1,42)`.
-fn key_text(def: &TypeDef) -> String {
+pub(super) fn key_text(def: &TypeDef) -> String {
     let columns: Vec<String> = def.key.iter().map(|key| format!("t.{}", key.column)).collect();
     match columns.as_slice() {
         [one] => format!("{one}::text"),
@@ -324,7 +328,7 @@ fn key_text(def: &TypeDef) -> String {
     }
 }
 
-fn label_text(label: Option<&Ident>) -> String {
+pub(super) fn label_text(label: Option<&Ident>) -> String {
     label.map_or_else(|| "NULL::text".to_owned(), |column| format!("left(t.{column}::text, {LABEL_CHARACTERS})"))
 }
 

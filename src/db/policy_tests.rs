@@ -370,7 +370,7 @@ impl Runner<'_> {
 
     /// What the policy decides from, as it is now in this transaction.
     async fn facts(&self) -> Result<Snapshot, StepError> {
-        Ok(facts::read_within(self.client, &[self.model]).await?)
+        Ok(facts::read_within(self.client, self.model).await?)
     }
 
     fn note(&self, note: impl FnOnce(&mut Watch) -> Result<(), DbError>) -> Result<(), StepError> {

@@ -92,6 +92,8 @@ pub struct ApplyReport {
     pub graphs_built: usize,
     /// See `graphs_built`.
     pub graphs_kept: usize,
+    /// Ways around the rules that are in the database (`rowdeck lint`); not looked for when nothing was changed.
+    pub findings: Vec<super::lint::Finding>,
 }
 
 /// One wrong object that verify found.

@@ -33,7 +33,7 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
     match &bench.snapshot {
         Some(snapshot) if snapshot.elapsed > 0.0 => {
-            out.extend(measured(theme, snapshot, width, usize::from(inner.height)))
+            out.extend(measured(model, theme, snapshot, width, usize::from(inner.height)))
         }
         _ => out.extend(nothing(model, theme, width)),
     }
@@ -53,7 +53,7 @@ fn nothing(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     super::widgets::wrap(words, width).into_iter().map(|l| line(theme, Role::Dim, l)).collect()
 }
 
-fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> Vec<Line<'static>> {
+fn measured(model: &Model, theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> Vec<Line<'static>> {
     let count = crate::text::count;
     let missed = snapshot.reads.missed + snapshot.writes.missed;
     let role = if missed > 0 { Role::Warn } else { Role::Text };
@@ -69,7 +69,7 @@ fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> 
             snapshot.connections
         ),
     )];
-    out.extend(overload(theme, snapshot, width));
+    out.extend(overload(model, theme, snapshot, width));
     out.extend(charts(theme, &snapshot.series, width, height >= 26));
     out.extend(table(theme, snapshot));
     out.extend(errors(theme, snapshot));
@@ -81,14 +81,14 @@ fn measured(theme: &Theme, snapshot: &Snapshot, width: usize, height: usize) -> 
 }
 
 /// What to do when more than a tenth of the starts were late: the rate that is missed more is to be lowered.
-fn overload(theme: &Theme, snapshot: &Snapshot, width: usize) -> Option<Line<'static>> {
+fn overload(model: &Model, theme: &Theme, snapshot: &Snapshot, width: usize) -> Option<Line<'static>> {
     let (reads, writes) = (&snapshot.reads, &snapshot.writes);
     let starts = reads.done + reads.failed + writes.done + writes.failed;
     if (reads.missed + writes.missed).saturating_mul(10) <= starts {
         return None;
     }
     let lower = if writes.missed > reads.missed { Command::BenchLessWrites } else { Command::BenchLessReads };
-    let words = format!("this machine does not keep up with this rate; lower it with {}", lower.key());
+    let words = format!("this machine does not keep up with this rate; lower it with {}", model.keymap.key(lower));
     Some(line(theme, Role::Warn, crate::text::cut(&words, width)))
 }
 

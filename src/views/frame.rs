@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::hints;
-use super::widgets::{duration, lines, styled};
+use super::widgets::{duration, field, lines, styled};
 use crate::app::model::link::{Facts, Link};
 use crate::app::model::{Level, Model, Screen};
 use crate::app::theme::{Role, Theme};
@@ -18,7 +18,10 @@ pub fn draw(model: &Model, theme: &Theme, frame: &mut Frame, area: Rect) -> Rect
     frame.buffer_mut().set_style(row(0), theme.style(Role::Header));
     lines(frame, row(0), vec![header(model, theme, usize::from(area.width))]);
     lines(frame, row(1), vec![screens(model, theme, usize::from(area.width))]);
-    lines(frame, row(last - 1), vec![notice(model, theme, usize::from(area.width))]);
+    match &model.export {
+        Some(name) => field(frame, theme, row(last - 1), " write to a new file: ", name),
+        None => lines(frame, row(last - 1), vec![notice(model, theme, usize::from(area.width))]),
+    }
     lines(frame, row(last), vec![keys(model, theme, usize::from(area.width))]);
     Rect { x: area.x, y: area.y + 2, width: area.width, height: area.height.saturating_sub(4) }
 }
@@ -181,7 +184,11 @@ fn keys(model: &Model, theme: &Theme, width: usize) -> Line<'static> {
     let mut used = 0;
     for command in hints::now(model) {
         let row = command.row();
-        let (key, words) = (format!(" {}", command.key()), format!(" {} ", row.hint));
+        let key = model.keymap.key(command);
+        if key.is_empty() {
+            continue;
+        }
+        let (key, words) = (format!(" {key}"), format!(" {} ", row.hint));
         used += key.width() + words.width();
         if used > width {
             break;

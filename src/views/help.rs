@@ -49,7 +49,7 @@ fn keys(model: &Model, theme: &Theme, width: usize) -> Vec<Line<'static>> {
 }
 
 fn key_line(model: &Model, theme: &Theme, row: &Row, width: usize) -> Line<'static> {
-    let keys = row.keys.join(" ");
+    let keys = model.keymap.keys(row.id).join(" ");
     let refused = crate::app::update::refused(model, row.id).is_some();
     let mut words = row.words.to_owned();
     if row.dangerous && !words.contains("asks first") {

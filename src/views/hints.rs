@@ -41,7 +41,15 @@ pub fn now(model: &Model) -> Vec<Command> {
         },
         Screen::Verify => verify(model),
         Screen::Inspect => match model.inspect.pane {
-            Pane::Empty => vec![Command::InspectFind, Command::InspectPerson, Command::InspectBrowse],
+            Pane::Empty | Pane::Types(_) => vec![Command::InspectFind, Command::InspectPerson, Command::InspectBrowse],
+            Pane::Browse(_) => vec![Command::InspectOpen, Command::InspectExpand, Command::InspectCollapse],
+            Pane::Object(_) => vec![
+                Command::InspectOpen,
+                Command::InspectWhy,
+                Command::InspectMatrix,
+                Command::InspectExpand,
+                Command::InspectFind,
+            ],
             _ => vec![
                 Command::InspectOpen,
                 Command::InspectWhy,

@@ -27,7 +27,7 @@ pub fn draw(model: &Model, palette: &Palette, theme: &Theme, frame: &mut Frame, 
         .take(height)
         .map(|(number, command)| {
             let row = command.row();
-            let key = command.key();
+            let key = model.keymap.key(*command);
             let room = width.saturating_sub(10);
             let words = crate::text::cut(row.words, room);
             let pad = room.saturating_sub(unicode_width::UnicodeWidthStr::width(words.as_str()));

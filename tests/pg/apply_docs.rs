@@ -62,7 +62,7 @@ pub async fn ground(size: Size) -> (Client, Session) {
     (admin, session)
 }
 
-async fn as_user(session: &Session, user: i64, sql: &str) -> i64 {
+pub async fn as_user(session: &Session, user: i64, sql: &str) -> i64 {
     let client = &session.client;
     client.batch_execute("BEGIN; SET LOCAL ROLE app_user").await.unwrap();
     client.execute("SELECT authz.act_as('user', $1::bigint)", &[&user]).await.unwrap();

@@ -171,7 +171,8 @@ impl Draft {
         objects.extend(self.extra.iter().cloned());
         objects.sort_by_key(|object| object.phase);
         let digest = hex_digest(objects.iter().map(|object| object.sql.as_bytes()));
-        let tables = vec![GovernedTable { table: folders, role: app.clone(), expanded_views: 1, views: Vec::new() }];
+        let tables =
+            vec![GovernedTable { table: folders, role: app.clone(), view: None, expanded_views: 1, views: Vec::new() }];
         Emitted { objects, graphs, tables, digest }
     }
 
@@ -208,6 +209,7 @@ pub fn quick() -> ApplyOptions {
         budget: Duration::from_millis(1500),
         cluster_size: 16,
         agreed_plan: None,
+        ..ApplyOptions::default()
     }
 }
 

@@ -7,7 +7,7 @@ use rowdeck::compiler::emit::Options;
 use crate::agree::changes::Random;
 use crate::plain::{Ask, Town, pairs};
 
-const SCHEMA: &str = "
+pub const SCHEMA: &str = "
 CREATE SCHEMA app;
 CREATE TABLE app.users (id uuid PRIMARY KEY);
 CREATE TABLE app.orgs (code varchar PRIMARY KEY);
@@ -21,7 +21,7 @@ CREATE TABLE app.doc_teams (org varchar, no smallint, t_org varchar, t_slug text
 CREATE TABLE app.notes (id smallint PRIMARY KEY, doc_org varchar, doc_no bigint);
 GRANT USAGE ON SCHEMA app TO app_user;";
 
-const POLICY: &str = "
+pub const POLICY: &str = "
 app role app_user
 type user = app.users (id uuid)
 type org = app.orgs (code varchar)
@@ -197,7 +197,11 @@ async fn share(town: &Town, random: &mut Random) {
 type Line<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, &'a dyn Fn(Option<&str>, &str) -> bool);
 
 async fn run(seed: u64, options: Options) {
-    let town = Town::new(SCHEMA, POLICY, &options).await;
+    random(Town::new(SCHEMA, POLICY, &options).await, seed).await;
+}
+
+/// The same comparison after random changes, in a town with this policy.
+pub async fn random(town: Town, seed: u64) {
     for n in 1..=4 {
         town.run(&format!("INSERT INTO app.users VALUES ('{}')", user(n))).await;
     }

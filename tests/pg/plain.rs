@@ -5,16 +5,24 @@ use std::collections::BTreeSet;
 
 use rowdeck::compiler::emit::{Options, emit_with, runtime};
 use rowdeck::compiler::{Compiled, compile};
+use rowdeck::db::apply::{ApplyOptions, apply};
+use rowdeck::db::cancel::Stop;
+use rowdeck::db::connect::Session;
+use rowdeck::db::error::DbError;
 use rowdeck::db::plan::{Plan, Policy, plan};
+use rowdeck::db::progress::{ApplyReport, Reporter};
 use tokio_postgres::Client;
 
+use crate::apply_world::quick;
 use crate::server::Database;
 
 /// See the module.
 pub struct Town {
-    database: Database,
+    pub database: Database,
     /// Owns everything.
     pub owner: Client,
+    /// What the names in all SQL of the test become.
+    pub names: fn(&str) -> String,
 }
 
 /// One permission of one type, and who is expected to hold it.
@@ -36,16 +44,38 @@ pub fn compiled(policy: &str) -> Compiled {
 }
 
 impl Town {
-    /// Makes the tables and the policy.
+    /// Makes the tables and the policy, by the statements it becomes.
     pub async fn new(schema: &str, policy: &str, options: &Options) -> Town {
+        let town = Town::bare(schema).await;
+        town.emit(policy, options).await;
+        town
+    }
+
+    /// Makes the tables.
+    pub async fn bare(schema: &str) -> Town {
+        Town::named(schema, str::to_owned).await
+    }
+
+    /// Makes the tables under other names.
+    pub async fn named(schema: &str, names: fn(&str) -> String) -> Town {
         let database = Database::create().await;
         let owner = database.connect().await;
         let role = "DO $$ BEGIN CREATE ROLE app_user LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$";
-        owner.batch_execute(role).await.unwrap();
-        owner.batch_execute(schema).await.unwrap();
-        let town = Town { database, owner };
-        town.emit(policy, options).await;
-        town
+        owner.batch_execute(&names(role)).await.unwrap();
+        owner.batch_execute(&names(schema)).await.unwrap();
+        owner.batch_execute("SET client_min_messages = warning").await.unwrap();
+        Town { database, owner, names }
+    }
+
+    /// Applies a policy as an operator does.
+    pub async fn apply(&self, policy: &str) -> Result<ApplyReport, DbError> {
+        let compiled = compiled(&(self.names)(policy));
+        let model = compiled.model.unwrap();
+        let emitted = emit_with(&model, &Options::default()).unwrap();
+        let policy = Policy { name: "policy.authz", sources: &compiled.sources, model: &model, emitted: &emitted };
+        let session = Session::open(&self.database.target("postgres")).await.unwrap();
+        let options = ApplyOptions { cluster_size: 256, ..quick() };
+        apply(&session, &policy, &options, &Reporter::silent(), &Stop::never()).await
     }
 
     /// Where it is.
@@ -54,7 +84,7 @@ impl Town {
     }
 
     async fn emit(&self, policy: &str, options: &Options) {
-        let emitted = emit_with(&compiled(policy).model.unwrap(), options).unwrap();
+        let emitted = emit_with(&compiled(&(self.names)(policy)).model.unwrap(), options).unwrap();
         let mut all = String::from("BEGIN;");
         for (_, sql) in runtime() {
             all.push_str(sql);
@@ -70,7 +100,7 @@ impl Town {
 
     /// Plans another policy here.
     pub async fn plan(&self, policy: &str) -> Plan {
-        let compiled = compiled(policy);
+        let compiled = compiled(&(self.names)(policy));
         let model = compiled.model.unwrap();
         let emitted = emit_with(&model, &Options::default()).unwrap();
         let policy = Policy { name: "policy.authz", sources: &compiled.sources, model: &model, emitted: &emitted };
@@ -79,25 +109,25 @@ impl Town {
 
     /// Statements as the owner.
     pub async fn run(&self, sql: &str) {
-        self.owner.batch_execute(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        self.owner.batch_execute(&(self.names)(sql)).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     }
 
     /// Rows of texts, as the owner.
     pub async fn texts(&self, sql: &str) -> Vec<Vec<String>> {
-        texts(&self.owner, sql).await
+        texts(&self.owner, &(self.names)(sql)).await
     }
 
     /// Statements as the app, signed in as a user; rolled back when `keep` is false.
     pub async fn act(&self, user: Option<&str>, sql: &str, keep: bool) -> Result<(), tokio_postgres::Error> {
         self.sign_in(user).await;
-        let done = self.owner.batch_execute(sql).await;
+        let done = self.owner.batch_execute(&(self.names)(sql)).await;
         let end = if keep && done.is_ok() { "COMMIT" } else { "ROLLBACK" };
         self.owner.batch_execute(end).await.unwrap();
         done
     }
 
     async fn sign_in(&self, user: Option<&str>) {
-        self.owner.batch_execute("BEGIN; SET LOCAL ROLE app_user").await.unwrap();
+        self.owner.batch_execute(&(self.names)("BEGIN; SET LOCAL ROLE app_user")).await.unwrap();
         let (kind, id) = match user {
             // `service:a` is another type's; anything else is a user.
             Some(name) => name.split_once(':').map_or((Some("user"), Some(name)), |(kind, id)| (Some(kind), Some(id))),
@@ -117,7 +147,7 @@ impl Town {
     /// Rows of texts, as the app signed in as a user.
     pub async fn seen(&self, user: Option<&str>, sql: &str) -> Vec<Vec<String>> {
         self.sign_in(user).await;
-        let rows = texts(&self.owner, sql).await;
+        let rows = self.texts(sql).await;
         self.owner.batch_execute("ROLLBACK").await.unwrap();
         rows
     }
@@ -141,7 +171,7 @@ impl Town {
             let perms = self.owner.query(sql, &[&all, &ty, &permission]).await.unwrap();
             assert_eq!(perms.len(), expected.len(), "perms with {permission} {ty} as {user:?}");
             if let Some(rows) = rows {
-                let seen: BTreeSet<String> = texts(&self.owner, rows).await.into_iter().map(|r| r[0].clone()).collect();
+                let seen: BTreeSet<String> = self.texts(rows).await.into_iter().map(|r| r[0].clone()).collect();
                 let expected: BTreeSet<String> = expected.iter().map(|id| (*id).clone()).collect();
                 assert_eq!(seen, expected, "rows of {ty} as {user:?}");
             }

@@ -163,13 +163,14 @@ impl Case {
         for sql in &self.schema {
             run(sql).await?;
         }
+        let mistake = Mistake::planted();
         let mut all = String::from("BEGIN;");
         for (_, sql) in runtime() {
-            all.push_str(sql);
+            all.push_str(&mistake.in_text(sql));
         }
         run(&all).await?;
-        for object in &emitted.objects {
-            run(&object.sql).await?;
+        for object in emitted.objects.iter().filter(|object| !mistake.drops(&object.sql)) {
+            run(&mistake.in_text(&object.sql)).await?;
         }
         run("COMMIT").await?;
         Ok((database, client))
@@ -191,6 +192,43 @@ impl Case {
         }
         out
     }
+}
+
+/// A mistake planted in the generated SQL by `scripts/mutate`, as JSON in `ROWDECK_MISTAKE`; none otherwise.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Mistake {
+    search: String,
+    replace: String,
+    /// Statements that hold all of these are left out.
+    drop: Vec<String>,
+}
+
+impl Mistake {
+    fn planted() -> Mistake {
+        std::env::var("ROWDECK_MISTAKE").map(|json| serde_json::from_str(&json).unwrap()).unwrap_or_default()
+    }
+
+    fn in_text(&self, sql: &str) -> String {
+        if self.search.is_empty() || !sql.contains(&self.search) {
+            return sql.to_owned();
+        }
+        planted(sql);
+        sql.replace(&self.search, &self.replace)
+    }
+
+    fn drops(&self, sql: &str) -> bool {
+        let drops = !self.drop.is_empty() && self.drop.iter().all(|text| sql.contains(text));
+        if drops {
+            planted(sql);
+        }
+        drops
+    }
+}
+
+/// Tells the script that the mistake has a place in this policy.
+fn planted(sql: &str) {
+    println!("PLANTED in {}", sql.lines().next().unwrap_or_default());
 }
 
 /// What the server said of a statement.

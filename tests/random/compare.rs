@@ -75,7 +75,7 @@ pub async fn everything(client: &Client, model: &Model, random: &mut Random) -> 
     if rows(client, "SELECT authz.verify()").await? != [["t"]] {
         return Err(Wrong::from("authz.verify() is not true".to_owned()));
     }
-    let snapshot = facts::read(client, &[model]).await.map_err(|e| e.to_string())?;
+    let snapshot = facts::read(client, model).await.map_err(|e| e.to_string())?;
     let world = World::new(model, &snapshot.facts, snapshot.now).map_err(|e| e.to_string())?;
     let callers = callers(model);
     for caller in &callers {
@@ -91,7 +91,7 @@ pub async fn everything(client: &Client, model: &Model, random: &mut Random) -> 
 
 /// One write again.
 pub async fn probe(client: &Client, model: &Model, probe: &Probe) -> Result<u64, Wrong> {
-    let snapshot = facts::read(client, &[model]).await.map_err(|e| e.to_string())?;
+    let snapshot = facts::read(client, model).await.map_err(|e| e.to_string())?;
     try_probe(client, model, &snapshot, probe).await
 }
 
@@ -125,6 +125,18 @@ async fn for_caller(client: &Client, model: &Model, world: &World<'_>, caller: &
         let mut keys = held.permitted(ty, permission);
         keys.sort();
         let keys: Vec<String> = keys.into_iter().map(|key| key_text(key)).collect();
+        // The page of two after the first.
+        if let Some(first) = keys.first() {
+            parts.push(format!(
+                "SELECT 'page', {}, a FROM authz.list({}, {}, {}::text, 2) a",
+                quoted(&what),
+                quoted(kind),
+                quoted(name),
+                quoted(first)
+            ));
+            let page = keys.iter().skip(1).take(2).cloned().collect();
+            expected.insert(("page".to_owned(), what.clone()), page);
+        }
         expected.insert(("can".to_owned(), what.clone()), keys.clone());
         expected.insert(("list".to_owned(), what), keys);
     }

@@ -199,12 +199,14 @@ pub fn emitted() -> Emitted {
             GovernedTable {
                 table: QualName::new("app", "files"),
                 role: Ident::new("app_user"),
+                view: None,
                 expanded_views: 9,
                 views: Vec::new(),
             },
             GovernedTable {
                 table: QualName::new("app", "folders"),
                 role: Ident::new("app_user"),
+                view: None,
                 expanded_views: 6,
                 views: Vec::new(),
             },
@@ -258,6 +260,7 @@ pub fn report() -> ApplyReport {
         objects: 39,
         graphs_built: 1,
         graphs_kept: 1,
+        findings: Vec::new(),
     }
 }
 

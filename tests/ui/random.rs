@@ -67,6 +67,11 @@ fn key() -> impl Strategy<Value = Message> {
         "R",
         "W",
         "b",
+        "x",
+        "l",
+        "h",
+        "E",
+        "Y",
         "i",
     ]);
     let typed = prop::sample::select(vec!['x', '{', '}', '日', '\u{301}', '🇩', '\'', '-', ' ', '\u{202e}']);

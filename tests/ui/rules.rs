@@ -426,7 +426,7 @@ fn no_colour_means_mono_and_an_unknown_theme_is_named() {
     let environment = |set: &'static [(&'static str, &'static str)]| {
         move |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    let choose = |wanted, set| Theme::choose(wanted, &environment(set));
+    let choose = |wanted, set| Theme::choose(wanted, Some(rowdeck::app::theme::Depth::True), &environment(set));
     assert_eq!(choose(None, &[("LANG", "C.UTF-8")]).unwrap().name, "ansi16");
     assert_eq!(choose(Some("dark"), &[("NO_COLOR", "1")]).unwrap().name, "mono");
     assert_eq!(choose(None, &[("TERM", "dumb")]).unwrap().name, "mono");

@@ -7,10 +7,12 @@ use tokio::sync::Mutex;
 use super::{Context, Slot};
 use crate::app::message::Message;
 use crate::app::model::inspect::{
-    Ask, BrowseView, Holder, Holders, ObjectRef, ObjectView, PersonRow, PersonView, Told, WhyView,
+    Ask, BrowseRow, BrowseView, Children, Holder, Holders, ObjectRef, ObjectView, PersonRow, PersonView, Told, TypeRow,
+    WhyView,
 };
-use crate::compiler::model::Model as Policy;
+use crate::compiler::model::{Model as Policy, TypeDef};
 use crate::db::as_role::Principal;
+use crate::db::children::Cursor;
 use crate::db::connect::Session;
 use crate::db::error::DbError;
 use crate::db::inspect::{Inspector, Named, model_in_force};
@@ -41,14 +43,15 @@ impl Questions {
     }
 
     async fn ask(&self, context: &Context, ask: Ask) -> Result<Told, DbError> {
-        let mut held = self.slot.open(&context.target).await?;
-        let Some(session) = held.as_mut() else { return Err(DbError::Unexpected("no session".into())) };
-        session.refresh().await?;
+        let held = self.slot.open(&context.target).await?;
+        let Some(session) = held.as_ref() else { return Err(DbError::Unexpected("no session".into())) };
         let policy = self.policy(session).await?;
         let inspector = Inspector::new(&session.client, &policy);
         match ask {
             Ask::Object(object) => object_view(&inspector, &policy, object).await,
             Ask::Person { person, ty, after } => person_view(&inspector, &policy, person, ty, after).await,
+            Ask::Types => Ok(Told::Types(types(&policy))),
+            Ask::Children { of, from } => children(&inspector, of, from).await,
             Ask::Browse { ty, after } => browse(&inspector, ty, after).await,
             Ask::Why { person, object, permission } => why(&inspector, &person, &object, &permission).await,
         }
@@ -126,9 +129,26 @@ async fn person_view(
     Ok(Told::Person(PersonView { person, label, ty, types, rows, after: page.after }))
 }
 
+fn types(policy: &Policy) -> Vec<TypeRow> {
+    let row = |ty: &TypeDef| TypeRow { name: ty.name.clone(), table: clean(&ty.table.plain()), signs_in: ty.signs_in };
+    policy.types.iter().map(row).collect()
+}
+
+async fn children(inspector: &Inspector<'_>, of: ObjectRef, from: Option<String>) -> Result<Told, DbError> {
+    let start = from.as_deref().and_then(Cursor::parse).unwrap_or_default();
+    let (rows, more) = inspector.children(&of.ty, &of.id, &start, PAGE).await?;
+    let rows = rows.into_iter().map(|child| (holder(child.object), child.through)).collect();
+    Ok(Told::Children(Children { of, from, rows, more: more.map(|cursor| cursor.to_string()) }))
+}
+
 async fn browse(inspector: &Inspector<'_>, ty: String, after: Option<String>) -> Result<Told, DbError> {
     let page = inspector.browse(&ty, after.as_deref(), PAGE).await?;
-    Ok(Told::Browse(BrowseView { ty, rows: page.rows.into_iter().map(holder).collect(), after: page.after }))
+    let row = |named: Named| {
+        let Holder { who, label } = holder(named);
+        BrowseRow { who, label, ..BrowseRow::default() }
+    };
+    let rows = page.rows.into_iter().map(row).collect();
+    Ok(Told::Browse(BrowseView { title: ty.clone(), ty, rows, after: page.after }))
 }
 
 async fn why(

@@ -1,6 +1,7 @@
 //! A statement that is tried, on a session of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 
@@ -67,13 +68,16 @@ impl Trying {
 
     /// Cancels what runs on the server.
     pub fn cancel(&self) {
-        let cancel = self.cancel.lock().ok().and_then(|held| held.clone());
-        if let Some(cancel) = cancel {
-            tokio::spawn(async move {
+        let held = Arc::clone(&self.cancel);
+        tokio::spawn(async move {
+            // The server forgets a cancel that comes between two statements, so it is sent until the run has ended.
+            for _ in 0..100 {
+                let Some(cancel) = held.lock().ok().and_then(|held| held.clone()) else { return };
                 if let Err(error) = cancel.cancel().await {
                     tracing::warn!("a statement could not be cancelled: {error}");
                 }
-            });
-        }
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+        });
     }
 }

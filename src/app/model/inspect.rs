@@ -76,13 +76,56 @@ pub struct PersonRow {
     pub permissions: Vec<String>,
 }
 
-/// A page of the objects of a type.
+/// A type of the policy in force.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TypeRow {
+    /// Its name.
+    pub name: String,
+    /// Its table.
+    pub table: String,
+    /// It signs in.
+    pub signs_in: bool,
+}
+
+/// A line of the tree of objects.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BrowseRow {
+    /// The object; for a line that stands for unread ones, the object they lie under.
+    pub who: ObjectRef,
+    /// A name from the row, when it has one.
+    pub label: Option<String>,
+    /// How many objects it lies under here.
+    pub depth: usize,
+    /// The relation by which it lies there.
+    pub through: String,
+    /// What lies under it is shown.
+    pub open: bool,
+    /// Where reading the unread ones goes on.
+    pub more: Option<String>,
+}
+
+/// What was read of what lies under an object.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Children {
+    /// The object.
+    pub of: ObjectRef,
+    /// Where this page began, when it is not the first.
+    pub from: Option<String>,
+    /// What lies under it, and by which relation.
+    pub rows: Vec<(Holder, String)>,
+    /// Where the next page starts.
+    pub more: Option<String>,
+}
+
+/// Objects of a type, or what lies under one, page by page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BrowseView {
-    /// The type.
+    /// The type, or what it all lies under.
+    pub title: String,
+    /// The type of the next page.
     pub ty: String,
-    /// Objects read so far.
-    pub rows: Vec<Holder>,
+    /// Lines read so far.
+    pub rows: Vec<BrowseRow>,
     /// Where the next page starts.
     pub after: Option<String>,
 }
@@ -102,6 +145,8 @@ pub enum Pane {
     /// Nothing yet.
     #[default]
     Empty,
+    /// The types of the policy.
+    Types(Vec<TypeRow>),
     /// An object.
     Object(ObjectView),
     /// A person.
@@ -120,8 +165,6 @@ pub enum Asking {
     Person,
     /// Why: `user 31 view`.
     Why,
-    /// A type to browse.
-    Browse,
 }
 
 /// What is asked of the database.
@@ -137,6 +180,15 @@ pub enum Ask {
         ty: String,
         /// The last id of the page before.
         after: Option<String>,
+    },
+    /// The types of the policy in force.
+    Types,
+    /// What lies directly under an object.
+    Children {
+        /// The object.
+        of: ObjectRef,
+        /// Where to go on; at the start when not given.
+        from: Option<String>,
     },
     /// Objects of a type, after this id.
     Browse {
@@ -159,6 +211,10 @@ pub enum Ask {
 /// What the database said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
+    /// The types.
+    Types(Vec<TypeRow>),
+    /// What lies under an object.
+    Children(Children),
     /// An object.
     Object(ObjectView),
     /// A person's page.
@@ -178,6 +234,8 @@ pub struct Inspect {
     pub pane: Pane,
     /// The marked line.
     pub at: usize,
+    /// An object is shown as a matrix of people and permissions.
+    pub matrix: bool,
     /// The answer on the right.
     pub why: Option<WhyView>,
     /// The line being typed, and what for.
@@ -214,10 +272,23 @@ impl Inspect {
         lines
     }
 
+    /// Everybody who holds anything on the object, as far as read, each once.
+    pub fn people(view: &ObjectView) -> Vec<&Holder> {
+        let mut found: Vec<&Holder> = Vec::new();
+        for holder in view.permissions.iter().flat_map(|p| &p.who) {
+            if !found.iter().any(|known| known.who == holder.who) {
+                found.push(holder);
+            }
+        }
+        found
+    }
+
     /// How many lines the pane has.
     pub fn len(&self) -> usize {
         match &self.pane {
             Pane::Empty => 0,
+            Pane::Types(types) => types.len(),
+            Pane::Object(view) if self.matrix => Inspect::people(view).len(),
             Pane::Object(view) => Inspect::lines(view).len(),
             Pane::Person(view) => view.rows.len(),
             Pane::Browse(view) => view.rows.len(),

@@ -97,7 +97,7 @@ impl Link {
             Link::Unused => "no database: start with --db or a target in rowdeck.toml",
             Link::Connecting => "connecting ...",
             Link::Up(_) => "connected",
-            Link::Down { .. } => "not connected; trying again (ctrl-r tries now)",
+            Link::Down { .. } => "not connected; trying again",
         }
     }
 }

@@ -4,7 +4,9 @@ use super::jobs::need_link;
 use crate::app::command::Command;
 use crate::app::effect::Effect;
 use crate::app::model::field::Field;
-use crate::app::model::inspect::{Ask, Asking, Inspect, Line, ObjectRef, Pane, Told, parse_object};
+use crate::app::model::inspect::{
+    Ask, Asking, BrowseRow, BrowseView, Children, Holder, Inspect, Line, ObjectRef, Pane, Told, parse_object,
+};
 use crate::app::model::{About, Level, Model};
 
 /// Runs a command of the Inspect screen.
@@ -12,7 +14,12 @@ pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
     match command {
         Command::InspectFind => open_field(model, Asking::Object, String::new()),
         Command::InspectPerson => open_field(model, Asking::Person, "user ".to_owned()),
-        Command::InspectBrowse => open_field(model, Asking::Browse, String::new()),
+        Command::InspectBrowse => return put(model, Ask::Types),
+        Command::InspectExpand => return expand(model),
+        Command::InspectCollapse => collapse(model),
+        Command::InspectMatrix => {
+            (model.inspect.matrix, model.inspect.at) = (!model.inspect.matrix, 0);
+        }
         Command::InspectOpen => return open(model),
         Command::InspectWhy => return why(model),
         Command::InspectMore => return more(model),
@@ -40,7 +47,7 @@ fn put(model: &mut Model, ask: Ask) -> Vec<Effect> {
     let asked = model.inspect.asked;
     model.inspect.waiting = Some(asked);
     model.inspect.failure = None;
-    if !matches!(ask, Ask::Why { .. }) {
+    if !matches!(ask, Ask::Why { .. } | Ask::Children { .. }) {
         model.inspect.last = Some(ask.clone());
     }
     vec![Effect::Ask { asked, ask }]
@@ -51,7 +58,6 @@ pub fn field_accepted(model: &mut Model) -> Vec<Effect> {
     let Some(field) = model.inspect.field.take() else { return Vec::new() };
     let text = field.text.trim().to_owned();
     match model.inspect.asking {
-        Asking::Browse if !text.is_empty() => put(model, Ask::Browse { ty: text, after: None }),
         Asking::Object => match parse_object(&text) {
             Some(object) => put(model, Ask::Object(object)),
             None => complain(model, "write a type and an id, such as: file 88"),
@@ -61,7 +67,6 @@ pub fn field_accepted(model: &mut Model) -> Vec<Effect> {
             None => complain(model, "write a type and an id, such as: user 31"),
         },
         Asking::Why => why_accepted(model, &text),
-        Asking::Browse => complain(model, "write a type, such as: folder"),
     }
 }
 
@@ -78,6 +83,14 @@ fn open(model: &mut Model) -> Vec<Effect> {
             open_field(model, Asking::Object, String::new());
             return Vec::new();
         }
+        Pane::Types(types) => match types.get(at) {
+            Some(ty) => Ask::Browse { ty: ty.name.clone(), after: None },
+            None => return Vec::new(),
+        },
+        Pane::Object(view) if model.inspect.matrix => match Inspect::people(view).get(at) {
+            Some(holder) => Ask::Person { person: holder.who.clone(), ty: view.object.ty.clone(), after: None },
+            None => return Vec::new(),
+        },
         Pane::Object(view) => match Inspect::lines(view).get(at) {
             Some(Line::Holder(_, holder)) => {
                 Ask::Person { person: holder.who.clone(), ty: view.object.ty.clone(), after: None }
@@ -89,6 +102,7 @@ fn open(model: &mut Model) -> Vec<Effect> {
             None => return Vec::new(),
         },
         Pane::Browse(view) => match view.rows.get(at) {
+            Some(row) if row.more.is_some() => return expand(model),
             Some(row) => Ask::Object(row.who.clone()),
             None => return Vec::new(),
         },
@@ -100,6 +114,7 @@ fn open(model: &mut Model) -> Vec<Effect> {
 fn why(model: &mut Model) -> Vec<Effect> {
     let at = model.inspect.at;
     let ask = match &model.inspect.pane {
+        Pane::Object(_) if model.inspect.matrix => None,
         Pane::Object(view) => match Inspect::lines(view).get(at) {
             Some(Line::Holder(holders, holder)) => Some(Ask::Why {
                 person: holder.who.clone(),
@@ -190,8 +205,12 @@ pub fn told(model: &mut Model, asked: u64, told: Told) -> Vec<Effect> {
             }
             _ => show(model, Pane::Person(view)),
         },
+        Told::Types(types) => show(model, Pane::Types(types)),
+        Told::Children(children) => graft(model, children),
         Told::Browse(view) => match &mut model.inspect.pane {
-            Pane::Browse(known) if known.ty == view.ty && known.after.is_some() && asks_more(&model.inspect.last) => {
+            Pane::Browse(known)
+                if known.title == view.title && known.after.is_some() && asks_more(&model.inspect.last) =>
+            {
                 known.rows.extend(view.rows);
                 known.after = view.after;
             }
@@ -203,6 +222,87 @@ pub fn told(model: &mut Model, asked: u64, told: Told) -> Vec<Effect> {
 
 fn asks_more(last: &Option<Ask>) -> bool {
     matches!(last, Some(Ask::Person { after: Some(_), .. } | Ask::Browse { after: Some(_), .. }))
+}
+
+/// Asks for what lies under the marked object, or shows it when it was folded.
+fn expand(model: &mut Model) -> Vec<Effect> {
+    let at = model.inspect.at;
+    let ask = match &model.inspect.pane {
+        Pane::Types(types) => types.get(at).map(|ty| Ask::Browse { ty: ty.name.clone(), after: None }),
+        Pane::Object(view) => Some(Ask::Children { of: view.object.clone(), from: None }),
+        Pane::Browse(view) => match view.rows.get(at) {
+            Some(row) if row.open => return Vec::new(),
+            Some(row) => Some(Ask::Children { of: row.who.clone(), from: row.more.clone() }),
+            None => None,
+        },
+        Pane::Person(view) => view.rows.get(at).map(|row| {
+            let of = ObjectRef { ty: view.ty.clone(), id: row.id.clone() };
+            Ask::Children { of, from: None }
+        }),
+        Pane::Empty => None,
+    };
+    match ask {
+        Some(ask) => put(model, ask),
+        None => complain(model, "mark an object first"),
+    }
+}
+
+/// Folds the marked object, or goes to the one it lies under.
+fn collapse(model: &mut Model) {
+    let at = model.inspect.at;
+    let Pane::Browse(view) = &mut model.inspect.pane else { return };
+    let Some((depth, open)) = view.rows.get(at).map(|row| (row.depth, row.open)) else { return };
+    if !open {
+        model.inspect.at = view.rows.iter().take(at).rposition(|row| row.depth < depth).unwrap_or(at);
+        return;
+    }
+    let below = view.rows.iter().skip(at + 1).take_while(|row| row.depth > depth).count();
+    view.rows.drain(at + 1..at + 1 + below);
+    if let Some(row) = view.rows.get_mut(at) {
+        row.open = false;
+    }
+}
+
+/// Puts what lies under an object under its line; where there is no such line, shows it by itself.
+fn graft(model: &mut Model, children: Children) {
+    let row = |depth: usize| {
+        move |(holder, through): (Holder, String)| BrowseRow {
+            who: holder.who,
+            label: holder.label,
+            depth,
+            through,
+            open: false,
+            more: None,
+        }
+    };
+    let rest = |depth: usize, of: &ObjectRef, more: &Option<String>| {
+        more.as_ref().map(|more| BrowseRow { who: of.clone(), depth, more: Some(more.clone()), ..BrowseRow::default() })
+    };
+    let at = model.inspect.at;
+    if let Pane::Browse(view) = &mut model.inspect.pane {
+        let fits = |row: &&mut BrowseRow| row.who == children.of && row.more == children.from;
+        let found = view.rows.get_mut(at).filter(fits).map(|row| {
+            row.open = true;
+            (row.depth, row.more.is_some())
+        });
+        if let Some((depth, is_rest)) = found {
+            let depth = if is_rest { depth } else { depth + 1 };
+            let mut rows: Vec<BrowseRow> = children.rows.into_iter().map(row(depth)).collect();
+            rows.extend(rest(depth, &children.of, &children.more));
+            let nothing = rows.is_empty();
+            let from = if is_rest { at } else { at + 1 };
+            view.rows.splice(from..at + 1, rows);
+            if nothing {
+                let words = format!("nothing lies under {}", children.of);
+                model.say(Level::Info, words);
+            }
+            return;
+        }
+    }
+    let mut rows: Vec<BrowseRow> = children.rows.into_iter().map(row(0)).collect();
+    rows.extend(rest(0, &children.of, &children.more));
+    let title = format!("in {}", children.of);
+    show(model, Pane::Browse(BrowseView { title, ty: String::new(), rows, after: None }));
 }
 
 fn show(model: &mut Model, pane: Pane) {

@@ -255,7 +255,10 @@ fn verify_done(model: &mut Model) {
     let checked = crate::text::count(model.verify.checked);
     match model.verify.wrong_total() {
         0 => model.say(Level::Ok, format!("verify: true, {checked} checked, {:.1} s", model.verify.seconds)),
-        wrong => model.say(Level::Error, format!("verify: false, {wrong} of {checked} wrong; R repairs")),
+        wrong => {
+            let key = model.keymap.key(Command::VerifyRepair).to_owned();
+            model.say(Level::Error, format!("verify: false, {wrong} of {checked} wrong; {key} repairs"));
+        }
     }
 }
 

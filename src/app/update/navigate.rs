@@ -3,6 +3,7 @@
 use super::{dialog, inspect, policy};
 use crate::app::command::Command;
 use crate::app::effect::Effect;
+use crate::app::export::{self, Format};
 use crate::app::model::field::Field;
 use crate::app::model::{Answer, HelpState, Job, Level, Model, Overlay, Palette, Screen};
 
@@ -28,6 +29,8 @@ pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Interrupt => return interrupt(model),
         Command::AllowChanges => allow_changes(model),
         Command::Reconnect => return vec![Effect::Reconnect],
+        Command::Export => export(model),
+        Command::CopyTable => return copy_table(model),
         Command::NextTheme => return vec![Effect::NextTheme],
         Command::Redraw => return vec![Effect::Redraw],
         Command::Suspend => return vec![Effect::Suspend],
@@ -58,6 +61,7 @@ pub fn go(model: &mut Model, screen: Screen) {
     model.sql.search = None;
     model.inspect.field = None;
     model.try_it.field = None;
+    model.export = None;
     model.screen = screen;
 }
 
@@ -160,7 +164,37 @@ pub fn leave(model: &mut Model) -> Vec<Effect> {
     vec![Effect::DropKept, Effect::Quit]
 }
 
+/// Opens the line in which the file's name is typed.
+fn export(model: &mut Model) {
+    match export::table(model) {
+        Some((name, _)) => model.export = Some(Field::with(format!("{name}.csv"))),
+        None => model.say(Level::Info, "there is no table on this screen"),
+    }
+}
+
+fn copy_table(model: &mut Model) -> Vec<Effect> {
+    let Some((_, table)) = export::table(model) else {
+        model.say(Level::Info, "there is no table on this screen");
+        return Vec::new();
+    };
+    let rows = crate::text::counted(table.rows.len() as u64, "row");
+    model.say(Level::Info, format!("{rows} sent to the terminal's clipboard"));
+    vec![Effect::Copy(export::render(&table, Format::Text))]
+}
+
+fn export_accepted(model: &mut Model, name: &str) -> Vec<Effect> {
+    let Some(format) = Format::of(name) else {
+        model.say(Level::Warn, "end the name in .csv, .json or .txt");
+        return Vec::new();
+    };
+    let Some((_, table)) = export::table(model) else { return Vec::new() };
+    vec![Effect::Export { name: name.to_owned(), text: export::render(&table, format) }]
+}
+
 fn field_accept(model: &mut Model) -> Vec<Effect> {
+    if let Some(field) = model.export.take() {
+        return export_accepted(model, field.text.trim());
+    }
     match model.screen {
         Screen::Policy => return super::edit::field_accepted(model),
         Screen::Sql => {
@@ -176,6 +210,9 @@ fn field_accept(model: &mut Model) -> Vec<Effect> {
 }
 
 fn field_cancel(model: &mut Model) {
+    if model.export.take().is_some() {
+        return;
+    }
     model.policy.search = None;
     if model.screen == Screen::Sql && model.sql.search.take().is_some() {
         model.sql.filter.clear();

@@ -81,11 +81,13 @@ fn ask(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     }
     if model.try_it.statement.trim().is_empty() {
-        model.say(Level::Info, "there is no statement yet: enter types one");
+        let key = model.keymap.key(Command::TryStatement).to_owned();
+        model.say(Level::Info, format!("there is no statement yet: {key} types one"));
         return Vec::new();
     }
     if model.try_it.waiting.is_some() {
-        model.say(Level::Warn, "one runs already; c cancels it");
+        let key = model.keymap.key(Command::TryCancel).to_owned();
+        model.say(Level::Warn, format!("one runs already; {key} cancels it"));
         return Vec::new();
     }
     if writes(model) && model.production {

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::record::Outcome;
 use super::snapshot::Kind;
-use super::world::Chosen;
+use crate::bench::world::Chosen;
 use crate::db::connect;
 use crate::db::error::DbError;
 use crate::db::target::Target;

@@ -4,12 +4,10 @@
 //! few times a second. Whatever ends the run (a command, the handle going away, an error), what it wrote is taken back.
 
 mod app;
-mod cleanup;
 mod record;
 mod report;
 mod run;
 mod snapshot;
-mod world;
 
 use std::time::Duration;
 
@@ -17,11 +15,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 pub use app::{APP_ROLE, statement};
-pub use cleanup::Cleanup;
-pub use report::{Environment, LiveReport};
+pub use record::KindLatencies;
+pub use report::LiveReport;
 pub use run::start;
 pub use snapshot::{BigMove, Class, ErrorCount, Kind, Operation, Phase, SERIES, Second, Slice, Snapshot};
 
+pub use super::cleanup::Cleanup;
 use super::error::BenchError;
 use crate::db::target::Target;
 

@@ -45,8 +45,26 @@ struct Tally {
     denied: u64,
     failed: u64,
     timeouts: u64,
-    latency: Latencies,
-    service: Latencies,
+    latencies: KindLatencies,
+}
+
+/// Latencies of one kind of operation.
+#[derive(Debug, Clone, Default)]
+pub struct KindLatencies {
+    /// From the intended start, of those that showed or wrote something.
+    pub done: Latencies,
+    /// Of those that were a no.
+    pub denied: Latencies,
+    /// Time on the connection alone, of both.
+    pub service: Latencies,
+}
+
+impl KindLatencies {
+    fn all(&self) -> Latencies {
+        let mut all = self.done.clone();
+        all.merge(&self.denied);
+        all
+    }
 }
 
 #[derive(Debug, Default)]
@@ -125,8 +143,10 @@ impl Recorder {
             Outcome::Done | Outcome::Denied => {
                 tally.done += 1;
                 tally.denied += u64::from(ended.outcome == Outcome::Denied);
-                tally.latency.record(latency);
-                tally.service.record(ended.ended.saturating_duration_since(ended.started));
+                let denied = ended.outcome == Outcome::Denied;
+                let of = if denied { &mut tally.latencies.denied } else { &mut tally.latencies.done };
+                of.record(latency);
+                tally.latencies.service.record(ended.ended.saturating_duration_since(ended.started));
                 if let Some(group) = group {
                     group.succeed(latency, late);
                 }
@@ -237,8 +257,8 @@ impl Recorder {
                 denied: tally.denied,
                 failed: tally.failed,
                 timeouts: tally.timeouts,
-                latency: tally.latency.summary(),
-                service: tally.service.summary(),
+                latency: tally.latencies.all().summary(),
+                service: tally.latencies.service.summary(),
             })
         };
         Snapshot {
@@ -259,7 +279,12 @@ impl Recorder {
 
     /// Every latency of a kind, for results that outlive the run.
     pub fn buckets(&self) -> BTreeMap<Kind, Vec<(u64, u64)>> {
-        self.tallies.iter().map(|(kind, tally)| (*kind, tally.latency.buckets())).collect()
+        self.tallies.iter().map(|(kind, tally)| (*kind, tally.latencies.all().buckets())).collect()
+    }
+
+    /// The latencies themselves.
+    pub fn latencies(&self) -> BTreeMap<Kind, KindLatencies> {
+        self.tallies.iter().map(|(kind, tally)| (*kind, tally.latencies.clone())).collect()
     }
 }
 

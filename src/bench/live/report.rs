@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
-use tokio_postgres::Client;
+use serde_json::json;
 
-use super::cleanup::Cleanup;
+use super::record::{CUT_OFF, KindLatencies};
 use super::snapshot::{Kind, Snapshot};
-use crate::bench::error::BenchError;
-use crate::bench::histogram::Summary;
+use crate::bench::cleanup::Cleanup;
+use crate::bench::engine::{OutcomeTally, Tally};
+use crate::bench::environment::Environment;
+use crate::bench::histogram::{Latencies, Summary};
+use crate::bench::result::RunResult;
+use crate::bench::scenario::Scenario;
 
 /// The result of a run.
 #[derive(Debug, Clone, Serialize)]
@@ -36,6 +40,11 @@ pub struct LiveReport {
     pub measured: Snapshot,
     /// Every latency of each kind in microseconds from the intended start, with how often: for merging runs.
     pub buckets: BTreeMap<Kind, Vec<(u64, u64)>>,
+    /// The same, to go on counting with.
+    #[serde(skip)]
+    pub latencies: BTreeMap<Kind, KindLatencies>,
+    /// What random choices followed from.
+    pub seed: u64,
     /// What was taken back.
     pub cleanup: Cleanup,
     /// The statements, and how each operation was made.
@@ -53,60 +62,68 @@ pub struct Data {
     pub active_users: usize,
 }
 
-/// The machine and the server.
-#[derive(Debug, Clone, Serialize)]
-pub struct Environment {
-    /// CPUs this program may use. The server often shares them.
-    pub cpus: usize,
-    /// How many processes wanted a CPU over the last minute, where the system says. Well above what the run itself
-    /// needs, it means that others took part.
-    pub load_average: Option<f64>,
-    /// Operating system and architecture of this program.
-    pub platform: String,
-    /// Whether this program was built with optimizations.
-    pub optimized: bool,
-    /// The server's version in its own words.
-    pub server: String,
-    /// Its settings that matter most.
-    pub settings: BTreeMap<String, String>,
-}
-
-impl Environment {
-    /// Reads it on any connection.
-    pub async fn read(client: &Client) -> Result<Environment, BenchError> {
-        let doing = || BenchError::database("reading the server's settings");
-        let names = [
-            "shared_buffers",
-            "work_mem",
-            "jit",
-            "fsync",
-            "synchronous_commit",
-            "max_connections",
-            "max_parallel_workers_per_gather",
-            "random_page_cost",
-        ];
-        let mut settings = BTreeMap::new();
-        for name in names {
-            let row = client.query_one("SELECT current_setting($1)", &[&name]).await.map_err(doing())?;
-            settings.insert(name.to_owned(), row.try_get(0).map_err(doing())?);
-        }
-        let row = client.query_one("SELECT version()", &[]).await.map_err(doing())?;
-        Ok(Environment {
-            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            load_average: load_average(),
-            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-            optimized: !cfg!(debug_assertions),
-            server: row.try_get(0).map_err(doing())?,
-            settings,
-        })
-    }
-}
-
-fn load_average() -> Option<f64> {
-    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
-}
-
 impl LiveReport {
+    /// The same in the format that all scenarios share. `verified` is what `authz.verify()` said afterwards.
+    pub fn result(&self, scenario: &Scenario, rate: f64, verified: Result<bool, String>) -> RunResult {
+        let mut tally = Tally::default();
+        for (kind, latencies) in &self.latencies {
+            for (word, latency) in [("ok", &latencies.done), ("refused", &latencies.denied)] {
+                if latency.n() > 0 {
+                    let outcome = OutcomeTally { count: latency.n(), latency: latency.clone(), words: None };
+                    tally.outcomes.insert(format!("{}:{word}", kind.word()), outcome);
+                    tally.latency.merge(latency);
+                }
+            }
+            tally.service.merge(&latencies.service);
+        }
+        for (code, error) in &self.measured.errors {
+            let label = match code.as_str() {
+                CUT_OFF => "timeout".to_owned(),
+                "lost" | "client" | "no-row" | "unprepared" => code.clone(),
+                code => format!("sqlstate_{code}"),
+            };
+            let words = Some(error.last.clone());
+            tally.outcomes.insert(label, OutcomeTally { count: error.count, latency: Latencies::new(), words });
+        }
+        let measured = &self.measured;
+        tally.missed = measured.reads.missed + measured.writes.missed;
+        tally.unstarted = measured.reads.unstarted + measured.writes.unstarted;
+        let mut broken: Vec<String> = measured
+            .big_moves
+            .iter()
+            .filter_map(|big| big.error.as_ref().map(|error| format!("the big move at {:.0} s: {error}", big.at)))
+            .collect();
+        let mut failure = self.failure.clone();
+        match verified {
+            Ok(true) => {}
+            Ok(false) => broken.push("authz.verify() is false".to_owned()),
+            Err(why) => failure = failure.or(Some(format!("authz.verify(): {why}"))),
+        }
+        let outcomes = tally.outcomes.iter();
+        let outcomes = outcomes.map(|(label, one)| (label.as_str(), one.count, one.words.as_deref()));
+        let criterion = scenario.criterion.judge(outcomes, broken);
+        let mut result = RunResult {
+            complete: failure.is_none(),
+            failure,
+            criterion,
+            target: self.target.clone(),
+            started_at: self.started.clone(),
+            pace: "open".to_owned(),
+            latency_is: "from the intended start".to_owned(),
+            rate: Some(rate),
+            concurrency: measured.connections,
+            seed: self.seed,
+            data: json!(self.data),
+            notes: self.text().lines().skip(1).filter(|line| line.contains("big move")).map(str::to_owned).collect(),
+            details: json!({
+                "measured": measured, "buckets": self.buckets, "cleanup": self.cleanup, "statements": self.statements,
+            }),
+            ..RunResult::empty(scenario.name, self.environment.clone())
+        };
+        result.count(&tally, measured.elapsed);
+        result
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let measured = &self.measured;

@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
-use tokio_postgres::Client;
 
 use super::app::{AppConnection, statement, timed};
-use super::cleanup::{Cleanup, clean_up, delete_leftovers};
 use super::record::{Ended, Recorder};
-use super::report::{Data, Environment, LiveReport};
+use super::report::{Data, LiveReport};
 use super::snapshot::{Kind, Phase, Snapshot};
-use super::world::{BigMovePlan, Chosen, World};
 use super::{Command, Handle, Options};
+use crate::bench::cleanup::{Cleanup, delete_leftovers, take_back};
+use crate::bench::environment::Environment;
 use crate::bench::error::BenchError;
-use crate::bench::random::{Rng, mix};
+use crate::bench::guard;
+use crate::bench::random::Rng;
 use crate::bench::schedule::{Dispatcher, Ticket};
-use crate::db::connect;
+use crate::bench::world::{BigMovePlan, Chosen, World};
 use crate::db::error::DbError;
 use crate::db::target::Target;
 
@@ -30,9 +30,6 @@ const PUBLISH: Duration = Duration::from_millis(200);
 
 /// A big move may take longer than other statements, as it is what is being measured.
 const BIG_MOVE_CUT_OFF: Duration = Duration::from_secs(60);
-
-/// How long to go on trying to take back what was written when the server went away.
-const CLEAN_UP_PATIENCE: Duration = Duration::from_secs(30);
 
 const READS: [Kind; 3] = [Kind::OpenFile, Kind::OpenFolder, Kind::Can];
 const WRITES: [Kind; 3] = [Kind::Create, Kind::Move, Kind::Link];
@@ -89,22 +86,16 @@ async fn run(
     mut commands: mpsc::Receiver<Command>,
     sender: &watch::Sender<Snapshot>,
 ) -> Result<LiveReport, BenchError> {
-    if options.target.production {
-        let why = format!("{} is marked as production; the benchmark writes and refuses", options.target.describe());
-        return Err(BenchError::Db(DbError::Usage(why)));
-    }
-    let owner = connect::client(&options.target).await?;
-    require_development(&owner, &options.target).await?;
-    take_turn(&owner).await?;
+    let owner = guard::open(&options.target).await?;
     let leftovers = delete_leftovers(&owner).await?;
     let environment = Environment::read(&owner).await?;
-    let world = World::read(&owner, &token()).await?;
+    let world = World::read(&owner, &guard::token()).await?;
     let (folders, files, users) = world.counts();
     let data = Data { folders, files_chosen_from: files, active_users: users };
     let app = options.app.clone().unwrap_or_else(|| options.target.clone());
     let readers = connections(&app, options.read_connections, options.cut_off, &READS).await?;
     let writers = connections(&app, options.write_connections, options.cut_off, &WRITES).await?;
-    let started_at = utc_now(&owner).await?;
+    let started_at = guard::utc_now(&owner).await?;
 
     let started = Instant::now();
     let mut recorder = Recorder::new(started, options.reads, options.writes);
@@ -128,14 +119,14 @@ async fn run(
     shared.stopping.store(true, Ordering::Relaxed);
     let read_rest = reads.finish().await;
     let write_rest = writes.finish().await;
-    let (measured, buckets) = {
+    let (measured, buckets, latencies) = {
         let mut recorder = shared.recorder();
         recorder.stop(Instant::now(), read_rest, write_rest);
         recorder.phase = Phase::CleaningUp;
-        (recorder.snapshot(Instant::now()), recorder.buckets())
+        (recorder.snapshot(Instant::now()), recorder.buckets(), recorder.latencies())
     };
     sender.send_replace(measured.clone());
-    let taken_back = take_back(owner, &options.target, &shared.world).await;
+    let taken_back = take_back(&owner, &options.target, &shared.world).await;
     let (cleanup, failure) = match taken_back {
         Ok(cleanup) => (cleanup, None),
         Err(error) => (Cleanup::default(), Some(format!("not everything written was removed: {error}"))),
@@ -153,6 +144,8 @@ async fn run(
         data,
         measured,
         buckets,
+        latencies,
+        seed,
         cleanup,
         statements: Kind::ALL.into_iter().map(|kind| (kind.word(), statement(kind))).collect::<BTreeMap<_, _>>(),
     })
@@ -344,71 +337,4 @@ async fn connections(
     kinds: &[Kind],
 ) -> Result<Vec<AppConnection>, DbError> {
     try_join_all((0..count.max(1)).map(|_| open(app, cut_off, kinds))).await
-}
-
-/// Takes back what was written, on a new connection when the old one is gone, for as long as that may take.
-async fn take_back(mut owner: Client, target: &Target, world: &World) -> Result<Cleanup, BenchError> {
-    let began = Instant::now();
-    loop {
-        let error = match clean_up(&owner, world).await {
-            Ok(cleanup) => return Ok(cleanup),
-            Err(error) => error,
-        };
-        if began.elapsed() > CLEAN_UP_PATIENCE {
-            return Err(error);
-        }
-        tracing::warn!("{error}; trying again");
-        sleep(Duration::from_millis(500)).await;
-        match connect::client(target).await {
-            Ok(another) => owner = another,
-            Err(error) => tracing::warn!("{error}; trying again"),
-        }
-    }
-}
-
-async fn require_development(owner: &Client, target: &Target) -> Result<(), BenchError> {
-    let read = owner.query_opt("SELECT value = 'true' FROM authz.settings WHERE key = 'development'", &[]).await;
-    let row = match read {
-        Ok(row) => row,
-        Err(error) => {
-            // Undefined schema or table.
-            let missing = error.code().is_some_and(|code| ["3F000", "42P01"].contains(&code.code()));
-            let error = if missing { DbError::NoPolicy(target.database.clone()) } else { DbError::from(error) };
-            return Err(error.into());
-        }
-    };
-    let marked = match row {
-        Some(row) => row.try_get::<_, Option<bool>>(0).map_err(BenchError::database("reading the settings"))?,
-        None => None,
-    };
-    if marked == Some(true) { Ok(()) } else { Err(DbError::NotDevelopment(target.database.clone()).into()) }
-}
-
-/// One run at a time for each database: two would count each other's waits, and take back each other's folders. The
-/// lock ends with the owner's connection.
-async fn take_turn(owner: &Client) -> Result<(), BenchError> {
-    let doing = || BenchError::database("asking whether another benchmark runs here");
-    let row = owner
-        .query_one("SELECT pg_try_advisory_lock(hashtextextended('rowdeck bench', 0))", &[])
-        .await
-        .map_err(doing())?;
-    if row.try_get(0).map_err(doing())? {
-        Ok(())
-    } else {
-        Err(BenchError::Unsuitable("another benchmark is running on this database".to_owned()))
-    }
-}
-
-async fn utc_now(owner: &Client) -> Result<String, BenchError> {
-    let doing = || BenchError::database("reading the server's clock");
-    let now = r#"SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"#;
-    let row = owner.query_one(now, &[]).await.map_err(doing())?;
-    row.try_get(0).map_err(doing())
-}
-
-/// Tells this run's folders from any other's.
-fn token() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mixed = mix((now.as_nanos() as u64) ^ (u64::from(std::process::id()) << 40));
-    format!("{mixed:016x}").chars().take(8).collect()
 }

@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::Options;
+use super::reads::Reads;
+use super::writes::TreeWrites;
+use crate::bench::environment::Environment;
 use crate::bench::generate::Dataset;
 use crate::bench::histogram::Summary;
-use crate::bench::live::Environment;
+use crate::bench::result::{RunResult, Target};
+use crate::bench::scenario::Verdict;
+use crate::bench::scenarios::VERSUS;
 
 /// One subject's numbers.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -21,6 +27,14 @@ pub struct Measured {
     pub creates_by_1: Vec<f64>,
     /// By eight.
     pub creates_by_8: Vec<f64>,
+    /// Tree writes by fifty clients, each round.
+    pub tree_writes_by_50: Vec<TreeWrites>,
+    /// Milliseconds of a thousand folders in one INSERT, each round.
+    pub thousand_ms: Vec<f64>,
+    /// Seconds of one COPY of many folders.
+    pub bulk_load_seconds: f64,
+    /// Seconds to check the whole index; for closure by working it all out again.
+    pub verify_seconds: f64,
     /// Milliseconds of each big move, beside steady creates.
     pub big_moves: Vec<f64>,
     /// Folders below the moved one.
@@ -31,17 +45,6 @@ pub struct Measured {
     pub failed: u64,
     /// Whether the index was exact at the end; `None` without an index.
     pub exact: Option<bool>,
-}
-
-/// A number, what was aimed for, and whether that was met.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Target {
-    /// The number.
-    pub value: f64,
-    /// What was aimed for.
-    pub target: f64,
-    /// True when it was met.
-    pub met: bool,
 }
 
 /// The result.
@@ -63,25 +66,49 @@ pub struct VersusReport {
     pub size: String,
     /// See `size`.
     pub seed: u64,
+    /// Seconds it all took.
+    pub seconds: f64,
     /// See `size`.
     pub folders: usize,
     /// Each subject: `plain` (no index), `closure`, `rowdeck`.
     pub subjects: BTreeMap<&'static str, Measured>,
+    /// Reads, with and without rules.
+    pub reads: Reads,
+    /// The gate on rowdeck's database.
+    pub gate: RunResult,
+    /// Milliseconds to compile the docs policy, and one of a thousand tables.
+    pub compile_ms: (f64, f64),
     /// The ratios.
     pub targets: BTreeMap<&'static str, Target>,
+}
+
+/// What is measured beside the three subjects.
+#[derive(Debug)]
+pub(super) struct Beside {
+    pub reads: Reads,
+    pub gate: RunResult,
+    pub compile_ms: (f64, f64),
 }
 
 impl VersusReport {
     pub(super) fn new(
         options: &Options,
-        started: String,
+        (started, seconds): (String, f64),
         environment: Environment,
         data: &Dataset,
         subjects: BTreeMap<&'static str, Measured>,
+        beside: Beside,
     ) -> Self {
+        let Beside { reads, gate, compile_ms } = beside;
         let none = Measured::default();
         let of = |name| subjects.get(name).unwrap_or(&none);
-        let targets = targets(of("plain"), of("closure"), of("rowdeck"));
+        let mut targets = targets(of("plain"), of("closure"), of("rowdeck"));
+        targets.extend(reads.targets());
+        for (name, target) in &gate.targets {
+            targets.insert(gate_name(name), *target);
+        }
+        targets.insert("compile the docs policy, ms", Target::most(compile_ms.0, 2.0));
+        targets.insert("compile a policy of 1,000 tables, ms", Target::most(compile_ms.1, 200.0));
         VersusReport {
             format: 1,
             tool: format!("rowdeck {}", env!("CARGO_PKG_VERSION")),
@@ -91,9 +118,46 @@ impl VersusReport {
             environment,
             size: options.size.to_string(),
             seed: options.seed,
+            seconds,
             folders: data.folders.len(),
             targets,
             subjects,
+            reads,
+            gate,
+            compile_ms,
+        }
+    }
+
+    /// The same in the format that all scenarios share.
+    pub fn result(&self) -> RunResult {
+        let exact = |(name, one): (&&str, &Measured)| match one.exact {
+            Some(false) => Some(format!("the index of {name} is not exact")),
+            _ => None,
+        };
+        let mut broken: Vec<String> = self.subjects.iter().filter_map(exact).collect();
+        broken.extend(
+            self.subjects
+                .iter()
+                .filter(|(_, one)| one.failed > 0)
+                .map(|(name, one)| format!("{} statements of {name} failed", one.failed)),
+        );
+        let met = broken.is_empty();
+        RunResult {
+            complete: true,
+            criterion: Verdict { words: VERSUS.criterion.words.to_owned(), met, broken },
+            target: "a server of its own".to_owned(),
+            started_at: self.started.clone(),
+            duration_s: self.seconds,
+            seed: self.seed,
+            concurrency: 8,
+            data: json!({ "size": self.size, "folders": self.folders }),
+            targets: self.targets.iter().map(|(name, target)| ((*name).to_owned(), *target)).collect(),
+            notes: self.text().lines().skip(1).take(1 + self.subjects.len()).map(str::to_owned).collect(),
+            details: json!({
+                "subjects": self.subjects, "reads": self.reads, "gate": self.gate,
+                "compile_ms": { "docs": self.compile_ms.0, "thousand_tables": self.compile_ms.1 },
+            }),
+            ..RunResult::empty(VERSUS.name, self.environment.clone())
         }
     }
 
@@ -163,6 +227,31 @@ fn targets(plain: &Measured, closure: &Measured, rowdeck: &Measured) -> BTreeMap
     ] {
         targets.insert(name, least(ratio(median(ours), median(theirs)), 1.0 / 3.0));
     }
+    let medians = |of: &Measured| {
+        let rates: Vec<f64> = of.tree_writes_by_50.iter().map(|one| one.per_second).collect();
+        median(&rates)
+    };
+    let wanted = (10.0 * medians(closure)).min(medians(plain) / 2.0);
+    let p95s: Vec<f64> = rowdeck.tree_writes_by_50.iter().filter_map(|one| one.latency_ms.p95).collect();
+    if wanted > 0.0 {
+        // What is wanted is the lesser of ten times closure's and half of plain's.
+        targets.insert("tree writes by 50, share of what is wanted", least(medians(rowdeck) / wanted, 1.0));
+    }
+    if !p95s.is_empty() {
+        targets.insert("tree writes by 50, p95 ms", most(median(&p95s), 100.0));
+    }
+    if !rowdeck.thousand_ms.is_empty() {
+        let times = ratio(median(&rowdeck.thousand_ms), median(&plain.thousand_ms));
+        targets.insert("1,000 folders in one INSERT, times plain", most(times, 4.0));
+    }
+    if rowdeck.bulk_load_seconds > 0.0 {
+        let times = ratio(rowdeck.bulk_load_seconds, plain.bulk_load_seconds);
+        targets.insert("one COPY of folders, times plain", most(times, 4.0));
+    }
+    if rowdeck.verify_seconds > 0.0 {
+        let faster = ratio(closure.build_seconds, rowdeck.verify_seconds);
+        targets.insert("verify, times faster than a closure rebuild", least(faster, 20.0));
+    }
     // Under 100 samples there is no 99th percentile; then the slowest is judged, and called that.
     match (rowdeck.beside.p99, rowdeck.beside.max) {
         (Some(p99), _) => targets.insert("creates beside big moves, p99 ms", most(p99, 50.0)),
@@ -170,6 +259,15 @@ fn targets(plain: &Measured, closure: &Measured, rowdeck: &Measured) -> BTreeMap
         (None, None) => None,
     };
     targets
+}
+
+/// The gate's targets by names that stay.
+fn gate_name(name: &str) -> &'static str {
+    match name {
+        "gate: reads, p95 ms" => "gate: reads, p95 ms",
+        "gate: tree writes, p95 ms" => "gate: tree writes, p95 ms",
+        _ => "gate: failed tree writes",
+    }
 }
 
 /// The middle one, or the mean of the middle two; 0 of none.

@@ -9,21 +9,19 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Statement};
 
 use super::report::Measured;
-use super::{ended, seconds};
+use super::{ended, seconds, writes};
+use crate::bench::EXAMPLE_SCHEMA;
 use crate::bench::error::BenchError;
 use crate::bench::generate::Dataset;
 use crate::bench::histogram::Latencies;
-use crate::bench::load::load_dataset;
+use crate::bench::load::{load_dataset, load_dataset_shares};
 use crate::bench::random::Rng;
+use crate::bench::scale::apply_policy;
 use crate::bench::schedule::Dispatcher;
-use crate::bench::{EXAMPLE_POLICY, EXAMPLE_POLICY_NAME, EXAMPLE_SCHEMA};
-use crate::compiler::{self, emit};
-use crate::db::apply::{self, ApplyOptions};
-use crate::db::cancel::Stop;
 use crate::db::connect::{self, Session};
+use crate::db::demo;
 use crate::db::embedded::Server;
 use crate::db::error::DbError;
-use crate::db::plan::Policy;
 use crate::db::progress::Reporter;
 use crate::db::target::Target;
 
@@ -84,8 +82,8 @@ impl Kind {
 /// One subject.
 pub(super) struct Subject {
     pub kind: Kind,
-    target: Target,
-    owner: Client,
+    pub target: Target,
+    pub owner: Client,
     folders: u64,
     big: BigMove,
     rng: Rng,
@@ -119,9 +117,14 @@ impl Subject {
         let build_seconds = match kind {
             Kind::Plain => 0.0,
             Kind::Closure => build_closure(&owner).await?,
-            Kind::Rowdeck => apply_policy(&target).await?,
+            Kind::Rowdeck => apply_policy(&Session::open(&target).await?, &Reporter::silent()).await?,
         };
+        if kind == Kind::Rowdeck {
+            load_dataset_shares(&owner, data, &Reporter::silent()).await?;
+            demo::mark_development(&owner).await?;
+        }
         let doing = || BenchError::database("measuring the index");
+        // Taken before anything is written to it.
         let index_bytes = owner.query_one(kind.bytes(), &[]).await.map_err(doing())?.try_get(0).map_err(doing())?;
         owner.batch_execute("VACUUM ANALYZE").await.map_err(BenchError::database("VACUUM ANALYZE"))?;
         let big = big_move(data).ok_or_else(|| BenchError::Unsuitable("the data have no two roots".to_owned()))?;
@@ -131,12 +134,20 @@ impl Subject {
         Ok(Subject { kind, target, owner, folders, big, rng, measured, beside })
     }
 
-    /// Creates by one client, creates by eight, a big move there and back beside steady creates.
+    /// Creates by one client and by eight, tree writes by fifty, a thousand folders at once, a big move there and back
+    /// beside steady creates.
     pub async fn round(&mut self, step: Duration) -> Result<(), BenchError> {
         let by_1 = self.creates(1, step).await?;
         self.measured.creates_by_1.push(by_1);
         let by_8 = self.creates(8, step).await?;
         self.measured.creates_by_8.push(by_8);
+        self.forget().await?;
+        let seed = self.rng.draw();
+        let by_50 = writes::tree_writes(&self.owner, &self.target, 50, step, seed).await?;
+        self.measured.failed += by_50.failed;
+        self.measured.tree_writes_by_50.push(by_50);
+        let thousand = writes::thousand(&self.owner, self.folders, &mut self.rng).await?;
+        self.measured.thousand_ms.push(thousand);
         self.forget().await?;
         self.big_moves().await?;
         self.forget().await
@@ -231,11 +242,19 @@ impl Subject {
         self.owner.batch_execute(clean).await.map_err(BenchError::database("taking new folders away"))
     }
 
+    /// One COPY of many folders.
+    pub async fn bulk_load(&mut self, rows: i64) -> Result<(), BenchError> {
+        self.measured.bulk_load_seconds = writes::bulk_load(&self.owner, rows).await?;
+        self.forget().await
+    }
+
     pub async fn finish(mut self) -> Result<Measured, BenchError> {
         if let Some(exact) = self.kind.exact() {
             let doing = || BenchError::database("checking the index");
+            let began = Instant::now();
             self.measured.exact =
                 self.owner.query_one(exact, &[]).await.map_err(doing())?.try_get(0).map_err(doing())?;
+            self.measured.verify_seconds = seconds(began);
         }
         self.measured.beside = self.beside.summary();
         Ok(self.measured)
@@ -274,16 +293,6 @@ pub async fn build_closure(owner: &Client) -> Result<f64, BenchError> {
     let started = Instant::now();
     owner.batch_execute(&all).await.map_err(BenchError::database("building closure tables"))?;
     Ok(seconds(started))
-}
-
-async fn apply_policy(target: &Target) -> Result<f64, BenchError> {
-    let session = Session::open(target).await?;
-    let compiled = compiler::compile(EXAMPLE_POLICY_NAME, EXAMPLE_POLICY);
-    let model = compiled.model.as_ref().ok_or_else(|| DbError::Policy(compiled.diagnostics.clone()))?;
-    let emitted = emit::emit(model).map_err(DbError::Policy)?;
-    let policy = Policy { name: EXAMPLE_POLICY_NAME, sources: &compiled.sources, model, emitted: &emitted };
-    let report = apply::apply(&session, &policy, &ApplyOptions::default(), &Reporter::silent(), &Stop::never()).await?;
-    Ok(report.seconds)
 }
 
 /// The root with the most below it, and the largest other root.

@@ -1,5 +1,6 @@
 //! The table of codes, in the order of their numbers: a file for each kind.
 
+mod around;
 mod inheritance;
 mod later;
 mod names;
@@ -18,5 +19,7 @@ const fn shown(code: u16, title: &'static str, help: &'static str, bad: &'static
 
 /// Every code, by its number.
 pub fn codes() -> impl Iterator<Item = &'static CodeInfo> {
-    [text::TEXT, names::NAMES, inheritance::INHERITANCE, rules::RULES, later::LATER].into_iter().flatten()
+    [text::TEXT, names::NAMES, inheritance::INHERITANCE, rules::RULES, later::LATER, around::AROUND]
+        .into_iter()
+        .flatten()
 }

@@ -44,7 +44,9 @@ impl Policy<'_> {
              PERFORM set_config('authz_ctx.links', '', true);\n{arms}END $authz$"
         );
         made.function(signature, sql, true);
-        for (id, users) in [("text", "bigint[]"), ("text", "uuid[]"), ("bigint", "text[]"), ("bigint", "bigint[]"), ("uuid", "uuid[]")] {
+        for (id, users) in
+            [("text", "bigint[]"), ("text", "uuid[]"), ("bigint", "text[]"), ("bigint", "bigint[]"), ("uuid", "uuid[]")]
+        {
             let sql = format!(
                 "CREATE OR REPLACE FUNCTION authz.who_among(kind text, id {id}, perm text, users {users}) RETURNS SETOF text\nLANGUAGE sql VOLATILE\n\
                  AS $authz$ SELECT * FROM authz.who_among(kind, id::text, perm, users::text[]) $authz$"

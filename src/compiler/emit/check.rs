@@ -21,8 +21,17 @@ impl Policy<'_> {
                 self.any_of(scope, &terms)
             }
             Expr::And(parts) => {
-                let parts: Vec<String> = parts.iter().map(|part| self.check(scope, part)).collect::<Emit<_>>()?;
-                Ok(format!("({})", parts.join(" AND ")))
+                // What is written twice is asked once.
+                let mut seen: Vec<Expr> = Vec::new();
+                let mut texts = Vec::new();
+                for part in parts {
+                    let bare = logic::without_spans(part);
+                    if !seen.contains(&bare) {
+                        texts.push(self.check(scope, part)?);
+                        seen.push(bare);
+                    }
+                }
+                Ok(format!("({})", texts.join(" AND ")))
             }
             Expr::Not(inner) => Ok(format!("(({}) IS NOT TRUE)", self.check(scope, inner)?)),
             Expr::Relation(relation, _) => self.check_relation(scope, *relation),

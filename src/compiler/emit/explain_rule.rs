@@ -4,13 +4,13 @@
 use crate::compiler::ident::{Ident, literal};
 use crate::compiler::model::{Command, Expr, Rule, TableRules};
 
+use super::api::Api;
 use super::context::{Asker, Emit, Form, Policy, Scope};
 use super::describe::describe;
 use super::logic;
 use super::principals::{MAY, command_action};
 use super::relations::indented;
 use super::views::Made;
-use super::api::Api;
 use crate::compiler::model::Verb;
 
 /// The row a line is judged on: the variable that holds it, and how people call it.
@@ -33,10 +33,12 @@ impl Policy<'_> {
             declare.push_str(&format!("  authz__old{at} {table};\n  authz__new{at} {table};\n"));
             arms.push_str(&self.table_arm(at, rules)?);
         }
-        arms.push_str("  PERFORM authz_int.unknown('rules for the table ' || quote_literal(authz__table));\n  RETURN NULL;");
+        arms.push_str(
+            "  PERFORM authz_int.unknown('rules for the table ' || quote_literal(authz__table_name));\n  RETURN NULL;",
+        );
         Api {
             name: "authz.explain_rule",
-            args: &["table text", "command text", "id text DEFAULT NULL", "row jsonb DEFAULT NULL"],
+            args: &["table_name text", "command text", "id text DEFAULT NULL", "new_row jsonb DEFAULT NULL"],
             returns: "jsonb",
             volatility: "STABLE",
             declare: &declare,
@@ -58,11 +60,11 @@ impl Policy<'_> {
         let new = format!("authz__new{at}");
         let visible = self.line_holds(rules, &self.lines(rules, &Command::Select), &old)?;
         let mut text = format!(
-            "  IF authz__table IN ({}, {}) THEN\n    \
-             IF authz__verb = 'insert' THEN\n      {new} := jsonb_populate_record(NULL::{table}, authz__row);\n    ELSE\n      \
+            "  IF authz__table_name IN ({}, {}) THEN\n    \
+             IF authz__verb = 'insert' THEN\n      {new} := jsonb_populate_record(NULL::{table}, authz__new_row);\n    ELSE\n      \
              SELECT this.* INTO {old} FROM {table} AS this WHERE {};\n      \
              IF NOT FOUND OR NOT (authz_int.is_operator() OR ({visible}) IS TRUE) THEN\n        RETURN NULL;\n      END IF;\n      \
-             {new} := jsonb_populate_record({old}, coalesce(authz__row, '{{}}'));\n    END IF;\n",
+             {new} := jsonb_populate_record({old}, coalesce(authz__new_row, '{{}}'));\n    END IF;\n",
             literal(&table.plain()),
             literal(&table.to_string()),
             key.of_row("this").equals(&key.of_text("authz__id")),
@@ -99,8 +101,17 @@ impl Policy<'_> {
             let listed: Vec<String> = columns.iter().map(|c| c.plain()).collect();
             let word = if matches!(rule.command, Command::UpdateAfter(_)) { "after" } else { "" };
             let title = format!("update {} {word}", listed.join(", "));
-            let line = self.line(rules, title.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), Some(&rule.expr), at, judged)?;
-            text.push_str(&format!("    IF authz__verb = 'update' AND ({when}) THEN\n{}    END IF;\n", indented(&line) + "\n"));
+            let line = self.line(
+                rules,
+                title.split_whitespace().collect::<Vec<_>>().join(" ").as_str(),
+                Some(&rule.expr),
+                at,
+                judged,
+            )?;
+            text.push_str(&format!(
+                "    IF authz__verb = 'update' AND ({when}) THEN\n{}    END IF;\n",
+                indented(&line) + "\n"
+            ));
         }
         for verb in Verb::ALL {
             text.push_str(&format!(
@@ -111,7 +122,7 @@ impl Policy<'_> {
             ));
         }
         text.push_str(
-            "    RETURN jsonb_build_object('table', authz__table, 'command', authz__verb, 'principal', coalesce(authz.principal(), 'nobody'), 'rules', authz__lines,\n      \
+            "    RETURN jsonb_build_object('table', authz__table_name, 'command', authz__verb, 'principal', coalesce(authz.principal(), 'nobody'), 'rules', authz__lines,\n      \
              'allowed', NOT EXISTS (SELECT FROM jsonb_array_elements(authz__lines) l WHERE NOT (l -> 'holds')::boolean AND NOT coalesce((l -> 'only_if_read')::boolean, false)));\n  END IF;\n",
         );
         Ok(text)

@@ -5,15 +5,18 @@
 //! `share_api`, `who` and `why` are the functions of schema `authz`; [`graph`] is the ancestor index.
 
 mod api;
+mod asks;
 mod check;
 mod condition;
 mod context;
 mod describe;
+mod explain_rule;
 pub mod graph;
 mod in_row;
 mod invariants;
 mod key;
 pub mod logic;
+mod masks;
 mod names;
 mod nodes;
 mod permissions;
@@ -32,14 +35,17 @@ use std::collections::{BTreeSet, HashSet};
 use sha2::{Digest, Sha256};
 
 use crate::compiler::diagnostic::Diagnostic;
-use crate::compiler::ident::QualName;
-use crate::compiler::model::{Expr, GraphId, Model, RelId, Subject, Target, TypeId};
+use crate::compiler::ident::{Ident, QualName};
+use crate::compiler::model::{Command, Expr, GraphId, Model, Place, RelId, Subject, Target, TypeId};
 use crate::compiler::objects::{Emitted, Object, ObjectKind, Phase};
 
 use condition::RowFunctions;
 use context::{Emit, Policy, not_built};
 use key::Key;
+pub use rules::BELOW;
 use views::Made;
+
+pub use principals::with_arguments as caveat_with_arguments;
 
 /// What can be set about the generated SQL. None of it changes who may see what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +74,8 @@ pub fn runtime() -> &'static [(&'static str, &'static str)] {
         ("session", include_str!("../../../sql/20_session.sql")),
         ("refusals", include_str!("../../../sql/30_refusals.sql")),
         ("sharing", include_str!("../../../sql/40_sharing.sql")),
+        ("what is enforced", include_str!("../../../sql/70_enforced.sql")),
+        ("ways around the rules", include_str!("../../../sql/80_lint.sql")),
     ]
 }
 
@@ -91,6 +99,10 @@ pub fn emit(model: &Model) -> Result<Emitted, Vec<Diagnostic>> {
 /// # Errors
 /// As [`emit`].
 pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagnostic>> {
+    let closing = closing_names(model);
+    if !closing.is_empty() {
+        return Err(closing);
+    }
     let mut emitted = Vec::new();
     for at in 0..model.graphs.len() {
         let made = graph::emit_graph(model, GraphId(at), options.cluster_size)?;
@@ -104,6 +116,43 @@ pub fn emit_with(model: &Model, options: &Options) -> Result<Emitted, Vec<Diagno
     }
     let policy = Policy { model, graphs, options: *options, row_functions: RowFunctions::default() };
     emit_policy(&policy, upkeep).map_err(|diagnostic| vec![diagnostic])
+}
+
+/// Names that hold what our function bodies are quoted with, and so would end one.
+fn closing_names(model: &Model) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut check = |name: &Ident, span| {
+        if name.as_str().contains("$authz") {
+            found.push(Diagnostic::error(107, span, format!("{} holds $authz, which no name here may", name.plain())));
+        }
+    };
+    check(&model.app_role, Default::default());
+    for def in &model.types {
+        [&def.table.schema, &def.table.name].into_iter().for_each(|name| check(name, def.span));
+        def.key.iter().for_each(|key| check(&key.column, def.span));
+        for source in def.relations.iter().flat_map(|relation| &relation.sources) {
+            let names: Vec<&Ident> = match &source.place {
+                Place::Column { columns } => columns.iter().collect(),
+                Place::Table { table, object, subject, .. } => {
+                    [&table.schema, &table.name].into_iter().chain(object).chain(subject).collect()
+                }
+                Place::Polymorphic { type_column, id_column } => vec![type_column, id_column],
+                Place::Shared { .. } | Place::Role { .. } => Vec::new(),
+            };
+            names.into_iter().for_each(|name| check(name, source.span));
+        }
+    }
+    for rules in &model.rules {
+        rules.view.iter().flat_map(|view| [&view.schema, &view.name]).for_each(|name| check(name, rules.span));
+        for rule in &rules.rules {
+            if let Command::Mask(columns) | Command::UpdateBefore(columns) | Command::UpdateAfter(columns) =
+                &rule.command
+            {
+                columns.iter().for_each(|column| check(column, rule.span));
+            }
+        }
+    }
+    found
 }
 
 fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
@@ -122,6 +171,8 @@ fn emit_policy(policy: &Policy<'_>, upkeep: Vec<Object>) -> Emit<Emitted> {
     policy.who_objects(&mut made)?;
     policy.why_objects(&mut made)?;
     policy.invariant_objects(&mut made)?;
+    policy.ask_objects(&mut made)?;
+    policy.explain_rule_api(&mut made)?;
 
     let mut rules = Vec::new();
     let mut tables = Vec::new();
@@ -208,6 +259,8 @@ fn followed(model: &Model) -> Vec<Followed> {
 fn grants(policy: &Policy<'_>, made: &Made) -> Vec<Object> {
     let role = &policy.model.app_role;
     let mut schemas: BTreeSet<String> = policy.model.types.iter().map(|ty| ty.table.schema.to_string()).collect();
+    let views = policy.model.rules.iter().filter_map(|rules| rules.view.as_ref());
+    schemas.extend(views.map(|view| view.schema.to_string()));
     schemas.extend(["authz".to_owned(), names::GEN.to_owned()]);
     let schemas: Vec<String> = schemas.into_iter().collect();
     let mut statements = vec![
@@ -217,6 +270,7 @@ fn grants(policy: &Policy<'_>, made: &Made) -> Vec<Object> {
         ("schemas", format!("GRANT USAGE ON SCHEMA {} TO {role}", schemas.join(", "))),
         ("authz_int.refuse", format!("GRANT EXECUTE ON FUNCTION authz_int.refuse(text, text, text) TO {role}")),
         ("authz.ctx", format!("GRANT EXECUTE ON FUNCTION authz.ctx(text) TO {role}")),
+        ("authz.connection_check", format!("GRANT EXECUTE ON FUNCTION authz.connection_check() TO {role}")),
     ];
     let functions: Vec<String> =
         made.callable.iter().map(|name| if name.ends_with(')') { name.clone() } else { format!("{name}()") }).collect();

@@ -99,7 +99,7 @@ impl Policy<'_> {
             let mut own = Vec::new();
             for term in &terms {
                 if let Expr::Relation(relation, _) = term {
-                    own.extend(self.held_rows(&mut scope, ty, *relation, |_| true)?);
+                    own.extend(self.held_rows(&mut scope, ty, *relation, true, |_| true)?);
                 } else {
                     let check = self.check(&mut scope, term)?;
                     let ids = scope.ids(key, &key.of_row("this"));

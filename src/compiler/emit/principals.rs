@@ -172,7 +172,7 @@ impl Policy<'_> {
 }
 
 /// A caveat's condition with `arg(` as a look-up in `args`.
-fn with_arguments(sql: &str, args: &str) -> String {
+pub fn with_arguments(sql: &str, args: &str) -> String {
     let all: Vec<_> = pieces(sql).collect();
     let mut out = String::with_capacity(sql.len() + 32);
     let mut at = 0;

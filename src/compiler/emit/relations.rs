@@ -20,6 +20,17 @@ pub struct Rows {
     pub subject: Option<Id>,
     /// Which rows count, SQL text without AND; `None` when all.
     pub condition: Option<String>,
+    /// The condition that the object is there, where a row may outlive it and `condition` does not say so. A query that
+    /// looks at objects which are there anyway needs none.
+    pub there: Option<String>,
+}
+
+impl Rows {
+    /// What must hold of a row besides, each with AND before it, where the object may not be there.
+    fn conditions(&self) -> String {
+        let all = self.condition.iter().chain(&self.there);
+        all.map(|condition| format!(" AND {condition}")).collect()
+    }
 }
 
 impl Policy<'_> {
@@ -37,6 +48,7 @@ impl Policy<'_> {
                     object: self.key(ty)?.of_row("this"),
                     subject,
                     condition: joined(conditions),
+                    there: None,
                 })
             }
             Place::Table { table, object, subject, condition } => {
@@ -45,12 +57,15 @@ impl Policy<'_> {
                 if let Some(condition) = condition {
                     conditions.push(self.on_row(table, condition, "l"));
                 }
-                conditions.extend(self.counted(ty, &object)?);
+                let counted = self.counted(ty, &object)?;
+                let there = if counted.is_none() { Some(self.there(ty, &object)?) } else { None };
+                conditions.extend(counted);
                 Ok(Rows {
                     from: format!("{table} AS l"),
                     object,
                     subject: Some(subject),
                     condition: joined(conditions),
+                    there,
                 })
             }
             Place::Shared { condition, .. } => {
@@ -65,6 +80,8 @@ impl Policy<'_> {
                     object,
                     subject: self.share_subject(source.subject)?,
                     condition: joined(conditions),
+                    // Shares end with their objects.
+                    there: None,
                 })
             }
             Place::Role { permission } => self.role_rows(ty, *permission, source),
@@ -105,6 +122,7 @@ impl Policy<'_> {
             object,
             subject: self.share_subject(source.subject)?,
             condition: Some(conditions.join(" AND ")),
+            there: None,
         })
     }
 
@@ -139,12 +157,21 @@ impl Policy<'_> {
         Ok(Some(format!("(SELECT true FROM {} AS this WHERE {same} AND {conditions} LIMIT 1)", def.table)))
     }
 
-    /// `SELECT` of the ids of the objects on which the caller is in the relation, from the sources that `keep` takes.
+    /// The condition that there is an object `id` of type `ty` and that it counts.
+    pub fn there(&self, ty: TypeId, id: &Id) -> Emit<String> {
+        let same = self.key(ty)?.of_row("this").equals(id);
+        let counts = self.counts(ty, "this")?;
+        Ok(format!("(SELECT true FROM {} AS this WHERE {same}{counts} LIMIT 1)", self.ty(ty)?.table))
+    }
+
+    /// `SELECT` of the ids of the objects on which the caller is in the relation, from the sources that `keep` takes;
+    /// link rows that name no object count only for a caller who looks at objects that are there (`loose`).
     pub fn held_rows(
         &self,
         scope: &mut Scope,
         ty: TypeId,
         relation: RelId,
+        loose: bool,
         keep: impl Fn(&Source) -> bool,
     ) -> Emit<Vec<String>> {
         let found = self.relation(ty, relation)?;
@@ -161,7 +188,11 @@ impl Policy<'_> {
                     }
                     (_, subject, _) => self.is_caller(scope, source.subject, subject.as_ref())?,
                 };
-                let condition = rows.condition.map(|c| format!(" AND {c}")).unwrap_or_default();
+                let condition = if loose {
+                    rows.condition.iter().map(|c| format!(" AND {c}")).collect()
+                } else {
+                    rows.conditions()
+                };
                 let ids = scope.ids(self.key(ty)?, &rows.object);
                 Ok(format!("SELECT {ids} FROM {} WHERE {holder}{condition}", rows.from))
             })
@@ -174,10 +205,11 @@ impl Policy<'_> {
         for (at, found) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
             let relation = RelId(at);
             let is_listed = |s: &Source| !s.place.is_in_row();
-            self.relation_pair(ty, relation, &found.name, |_| true, made)?;
+            self.relation_pair(ty, relation, &found.name, false, |_| true, made)?;
+            // The listed part is asked for of rows that are there.
             let listed = self.listed_part(ty, relation)?;
             if listed != found.name && found.sources.iter().any(is_listed) {
-                self.relation_pair(ty, relation, &listed, is_listed, made)?;
+                self.relation_pair(ty, relation, &listed, true, is_listed, made)?;
             }
             self.mine_function(ty, relation, made)?;
         }
@@ -190,17 +222,18 @@ impl Policy<'_> {
         ty: TypeId,
         relation: RelId,
         part: &str,
+        loose: bool,
         keep: impl Fn(&Source) -> bool,
         made: &mut Made,
     ) -> Emit<()> {
         let def = self.ty(ty)?;
         let mut scope = Scope::new(ty, "this", Asker::Statement, Form::Probe);
-        let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
+        let rows = self.held_rows(&mut scope, ty, relation, loose, &keep)?;
         // Such a row names no view, so its parts have nothing of the scope to divide.
         let parts = rows.into_iter().map(|row| (row, scope.clone())).collect();
         made.union_view(&names::view(def, part), self.key(ty)?, parts);
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
-        let rows = self.held_rows(&mut scope, ty, relation, &keep)?;
+        let rows = self.held_rows(&mut scope, ty, relation, loose, &keep)?;
         self.set_function(ty, part, &scope, &rows.join("\nUNION ALL\n"), made)
     }
 
@@ -220,14 +253,14 @@ impl Policy<'_> {
         let own_group = |s: &Source| s.subject == Subject::Group(ty, relation);
         let mut scope = Scope::new(ty, "this", Asker::Variables, Form::Set);
         let key = self.key(ty)?;
-        let start = self.held_rows(&mut scope, ty, relation, |s| !own_group(s))?;
+        let start = self.held_rows(&mut scope, ty, relation, false, |s| !own_group(s))?;
         let steps: Vec<String> = found
             .sources
             .iter()
             .filter(|s| own_group(s))
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
-                let condition = rows.condition.map(|c| format!(" WHERE {c}")).unwrap_or_default();
+                let condition = rows.conditions().replacen(" AND ", " WHERE ", 1);
                 let member = rows.subject.as_ref().map(|subject| key.typed(subject, "member")).unwrap_or_default();
                 Ok(format!("SELECT {member}, {} FROM {}{condition}", key.typed(&rows.object, "id"), rows.from))
             })

@@ -5,11 +5,11 @@
 //! and looks up its parents; the row's own node in the index may be missing or old. That is what makes
 //! `INSERT ... RETURNING` work.
 
-use crate::compiler::ident::literal;
+use crate::compiler::ident::{QualName, literal};
 use crate::compiler::model::{Command, Expr, Rule, TableRules, TypeId, Verb};
 use crate::compiler::objects::{GovernedTable, Lock, LockMode, Object, ObjectKind, Phase};
 
-use super::context::{Asker, Emit, Form, Policy, Scope, not_built};
+use super::context::{Asker, Emit, Form, Policy, Scope};
 use super::describe::describe;
 use super::logic;
 use super::names;
@@ -20,9 +20,11 @@ use super::views::Made;
 const MOST_COUNTED: usize = 10_000;
 
 /// A condition in both forms, with the views it names.
-struct Staged {
-    text: String,
-    views: Vec<String>,
+pub struct Staged {
+    /// SQL text.
+    pub text: String,
+    /// The generated views it reads.
+    pub views: Vec<String>,
 }
 
 impl Policy<'_> {
@@ -30,16 +32,12 @@ impl Policy<'_> {
     pub fn rule_objects(&self, rules: &TableRules, made: &mut Made) -> Emit<(Vec<Object>, GovernedTable)> {
         let def = self.ty(rules.ty)?;
         let table = &def.table;
-        if rules.view.is_some() {
-            return Err(not_built(rules.span, "masked views"));
-        }
-        let mut objects = vec![self.table_object(
-            rules,
-            ObjectKind::Policy,
-            "row-level security",
-            format!("ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"),
-            LockMode::AccessExclusive,
-        )?];
+        let exclusive = |what: &str, sql: String| {
+            self.table_object(rules, ObjectKind::Policy, what, sql, LockMode::AccessExclusive)
+        };
+        let mut objects = self.mask_objects(rules, made)?;
+        objects.push(exclusive("row-level security", format!("ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"))?);
+        objects.push(exclusive(BELOW, below_sql(table))?);
         let mut views = Vec::new();
         for (command, word) in [
             (Command::Select, "SELECT"),
@@ -52,18 +50,16 @@ impl Policy<'_> {
                 continue;
             }
             let rule = any_line(&lines);
-            let using = self.staged(rules, &rule, made)?;
+            let using = self.staged(rules, &table.name.to_string(), &rule, made)?;
             if command == Command::Select {
                 views = using.views;
             }
             let sql = self.policy_sql(rules, &command, word, &rule, &using.text, made)?;
-            objects.push(self.table_object(
-                rules,
-                ObjectKind::Policy,
-                &word.to_lowercase(),
-                sql,
-                LockMode::AccessExclusive,
-            )?);
+            objects.push(exclusive(&word.to_lowercase(), sql)?);
+            if command == Command::Select {
+                objects.push(self.select_grant(rules)?);
+                continue;
+            }
             let grant = format!("GRANT {word} ON {table} TO {}", self.model.app_role);
             objects.push(self.table_object(
                 rules,
@@ -80,13 +76,15 @@ impl Policy<'_> {
         let governed = GovernedTable {
             table: table.clone(),
             role: self.model.app_role.clone(),
+            view: rules.view.clone(),
             expanded_views: expanded.len(),
             views: expanded,
         };
         Ok((objects, governed))
     }
 
-    fn table_object(
+    /// An object of the table itself, `app.files: select`.
+    pub fn table_object(
         &self,
         rules: &TableRules,
         kind: ObjectKind,
@@ -143,7 +141,7 @@ impl Policy<'_> {
                 let mut checks = vec![refuse(using, &format!("update : {}", describe(self, rules.ty, rule)))];
                 for after in &rules.rules {
                     if after.command == Command::UpdateAfter(Vec::new()) {
-                        let staged = self.staged(rules, &after.expr, made)?;
+                        let staged = self.staged(rules, &table.name.to_string(), &after.expr, made)?;
                         let described = format!("update after : {}", describe(self, rules.ty, &after.expr));
                         checks.push(refuse(&staged.text, &described));
                     }
@@ -154,17 +152,16 @@ impl Policy<'_> {
         })
     }
 
-    /// A rule as a condition on the table's row: by probing while the statement has checked few rows, then by sets.
-    fn staged(&self, rules: &TableRules, expr: &Expr, made: &Made) -> Emit<Staged> {
-        let table = &self.ty(rules.ty)?.table;
-        let row = table.name.to_string();
-        let (own, terms) = self.own_columns(rules.ty, &row, expr)?;
-        let mut probing = Scope::new(rules.ty, &row, Asker::Statement, Form::Probe);
+    /// A rule as a condition on the table's row, called `row`: by probing while the statement has checked few rows, then
+    /// by sets.
+    pub fn staged(&self, rules: &TableRules, row: &str, expr: &Expr, made: &Made) -> Emit<Staged> {
+        let (own, terms) = self.own_columns(rules.ty, row, expr)?;
+        let mut probing = Scope::new(rules.ty, row, Asker::Statement, Form::Probe);
         let probe = self.any_of(&mut probing, &terms)?;
-        let mut setting = Scope::new(rules.ty, &row, Asker::Statement, Form::Set);
+        let mut setting = Scope::new(rules.ty, row, Asker::Statement, Form::Set);
         let set = self.any_of(&mut setting, &terms)?;
         let graphs = made.graphs(&probing.views);
-        let counts = self.counts(rules.ty, &row)?;
+        let counts = self.counts(rules.ty, row)?;
         if graphs.is_empty() {
             // No node is looked up, so nothing counts the rows; sets of what the caller holds serve every row.
             return Ok(Staged { text: format!("({own}{set}){counts}"), views: Vec::new() });
@@ -198,7 +195,6 @@ impl Policy<'_> {
         let (columns, row, word) = match &rule.command {
             Command::UpdateBefore(columns) => (columns, "OLD", ""),
             Command::UpdateAfter(columns) if !columns.is_empty() => (columns, "NEW", " after"),
-            Command::Mask(_) => return Err(not_built(rule.span, "mask")),
             _ => return Ok(Vec::new()),
         };
         let mut scope = Scope::new(rules.ty, "this", Asker::Statement, Form::Probe);
@@ -229,8 +225,24 @@ impl Policy<'_> {
     }
 }
 
+/// What the object that closes partitions and children is called on its table.
+pub const BELOW: &str = "row-level security of partitions and children";
+
+/// A partition or a child has no rules of its own, and nobody but its owner has business with it but through the table
+/// above: row-level security without a policy.
+fn below_sql(table: &QualName) -> String {
+    format!(
+        "DO $authz$\nDECLARE\n  below regclass;\nBEGIN\n  FOR below IN\n    WITH RECURSIVE b(oid) AS (\n      \
+         SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = {}::regclass\n      UNION\n      \
+         SELECT i.inhrelid FROM b JOIN pg_inherits i ON i.inhparent = b.oid\n    )\n    \
+         SELECT c.oid FROM b JOIN pg_class c ON c.oid = b.oid WHERE c.relkind IN ('r', 'p') AND NOT c.relrowsecurity\n  LOOP\n    \
+         EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', below);\n  END LOOP;\nEND $authz$",
+        literal(&table.to_string())
+    )
+}
+
 /// Lines of one command together: any of them.
-fn any_line(lines: &[&Rule]) -> Expr {
+pub fn any_line(lines: &[&Rule]) -> Expr {
     match lines {
         [one] => one.expr.clone(),
         many => Expr::Or(many.iter().map(|rule| rule.expr.clone()).collect()),

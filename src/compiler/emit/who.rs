@@ -25,7 +25,8 @@ impl Policy<'_> {
         for (at, def) in self.model.types.iter().enumerate() {
             let ty = TypeId(at);
             for (rel, relation) in def.relations.iter().enumerate().filter(|(_, r)| !r.to_objects) {
-                let query = self.members(ty, RelId(rel))?;
+                let members = self.members(ty, RelId(rel), "p.ids")?;
+                let query = self.of_those_there(ty, &members)?;
                 self.who_function(ty, &relation.name, &query, made)?;
             }
             for permission in 0..def.permissions.len() {
@@ -52,27 +53,29 @@ impl Policy<'_> {
                         )
                     }
                     None => {
-                        // Only objects that are there and count: a reference may outlive what it names.
-                        let key = self.key(ty)?;
-                        let id = key.of_row("this");
-                        let there = format!(
-                            "ARRAY(SELECT {} FROM {} AS this WHERE {}{})",
-                            key.value(&id),
-                            def.table,
-                            key.among(&id, "authz__ids"),
-                            self.counts(ty, "this")?
-                        );
                         let who = self.who(ty, &found.expr, "p.ids")?;
-                        format!(
-                            "SELECT w.kind, w.id FROM (SELECT {there} AS ids OFFSET 0) p, LATERAL (\n{}\n) w",
-                            indented(&who)
-                        )
+                        self.of_those_there(ty, &who)?
                     }
                 };
                 self.who_function(ty, &found.name, &query, made)?;
             }
         }
         self.who_api(made)
+    }
+
+    /// `query`, which names an array of ids `p.ids`, for those of `authz__ids` that are there and count: a reference may
+    /// outlive what it names.
+    fn of_those_there(&self, ty: TypeId, query: &str) -> Emit<String> {
+        let key = self.key(ty)?;
+        let id = key.of_row("this");
+        let there = format!(
+            "ARRAY(SELECT {} FROM {} AS this WHERE {}{})",
+            key.value(&id),
+            self.ty(ty)?.table,
+            key.among(&id, "authz__ids"),
+            self.counts(ty, "this")?
+        );
+        Ok(format!("SELECT w.kind, w.id FROM (SELECT {there} AS ids OFFSET 0) p, LATERAL (\n{}\n) w", indented(query)))
     }
 
     fn who_function(&self, ty: TypeId, part: &str, query: &str, made: &mut Made) -> Emit<()> {
@@ -189,13 +192,13 @@ impl Policy<'_> {
         ))
     }
 
-    /// Everyone in a relation of the objects of `authz__ids`, through groups in groups.
-    fn members(&self, ty: TypeId, relation: RelId) -> Emit<String> {
+    /// Everyone in a relation of the objects of the array `asked`, through groups in groups.
+    fn members(&self, ty: TypeId, relation: RelId, asked: &str) -> Emit<String> {
         let found = self.relation(ty, relation)?;
         let (own, others): (Vec<&Source>, Vec<&Source>) =
             found.sources.iter().partition(|s| s.subject == Subject::Group(ty, relation));
         // With groups in groups the objects are those of the array and all that are members of them.
-        let ids = if own.is_empty() { "authz__ids" } else { "ARRAY(SELECT g.id FROM groups g)" };
+        let ids = if own.is_empty() { asked } else { "ARRAY(SELECT g.id FROM groups g)" };
         let mut parts = Vec::new();
         for source in others {
             parts.push(match source.subject {
@@ -233,7 +236,12 @@ impl Policy<'_> {
             .into_iter()
             .map(|source| {
                 let rows = self.rows(ty, relation, source)?;
-                let condition = rows.condition.map(|c| format!(" WHERE {c}")).unwrap_or_default();
+                let mut conditions: Vec<String> = rows.condition.into_iter().collect();
+                if let Some(member) = &rows.subject {
+                    conditions.push(self.there(ty, member)?);
+                }
+                let condition =
+                    if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
                 let member = rows.subject.as_ref().map(|subject| key.value(subject)).unwrap_or_default();
                 Ok(format!(
                     "SELECT {} AS id, {member} AS member FROM {}{condition}",
@@ -243,7 +251,7 @@ impl Policy<'_> {
             })
             .collect::<Emit<_>>()?;
         Ok(format!(
-            "WITH RECURSIVE groups(id) AS (\n  SELECT unnest(authz__ids)\n  UNION\n  SELECT s.member FROM groups g JOIN (\n{}\n  ) s ON s.id = g.id\n)\n{people}",
+            "WITH RECURSIVE groups(id) AS (\n  SELECT unnest({asked})\n  UNION\n  SELECT s.member FROM groups g JOIN (\n{}\n  ) s ON s.id = g.id\n)\n{people}",
             indented(&steps.join("\nUNION ALL\n"))
         ))
     }

@@ -318,7 +318,7 @@ impl Policy<'_> {
     }
 
     /// What each way to hold the permission needs, as a JSON array (SQL text) over the row `this`.
-    fn needs(&self, scope: &mut Scope, terms: &[Expr]) -> Emit<String> {
+    pub fn needs(&self, scope: &mut Scope, terms: &[Expr]) -> Emit<String> {
         let mut entries = Vec::new();
         for term in terms {
             let parts: Vec<&Expr> = match term {

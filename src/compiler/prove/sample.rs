@@ -1,8 +1,10 @@
 //! Random rows for the tables of a policy, small numbers of them, and random shares.
 
+use std::collections::BTreeSet;
+
 use super::shape::{ColumnKind, Shape, TableShape};
-use crate::compiler::evaluate::facts::{Datum, Facts, Holder, Key, Share, Table};
-use crate::compiler::model::{KeyType, Model, Place, RelId, Subject, TypeId};
+use crate::compiler::evaluate::facts::{Datum, Facts, Holder, Key, RoleHeld, Share, Table};
+use crate::compiler::model::{KeyType, Model, PermId, Place, RelId, Subject, TypeId};
 
 /// A small generator of numbers (SplitMix64), so that a seed says everything about a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,6 +206,31 @@ impl Sampler<'_> {
             let object = key(self.model, ty, number);
             facts.shares.push(Share { ty, relation, object, with, starts: None, expires: None, caveat: None });
         }
+        self.roles(shares, &mut facts);
         facts
+    }
+
+    /// Roles made at run time, where the policy has any.
+    fn roles(&mut self, most: usize, facts: &mut Facts) {
+        let model = self.model;
+        for (at, def) in model.types.iter().enumerate() {
+            let (Some(roles), ty) = (&def.roles, TypeId(at)) else { continue };
+            let all = (0..def.permissions.len()).map(PermId);
+            let all: Vec<(PermId, RelId)> = all.filter_map(|p| Some((p, def.roles_relation(p)?))).collect();
+            for _ in 0..self.random.below(most + 1) {
+                let Some((permission, relation)) = self.random.pick(&all).copied() else { break };
+                let Some(subject) = self.random.pick(&roles.subjects).copied() else { break };
+                let with = self.holder(subject);
+                let object = key(model, ty, self.number(ty));
+                let owner = if roles.from.is_some() {
+                    key(model, roles.owner, self.number(roles.owner))
+                } else {
+                    object.clone()
+                };
+                let share = Share { ty, relation, object, with, starts: None, expires: None, caveat: None };
+                let permissions = BTreeSet::from([(ty, permission)]);
+                facts.roles.push(RoleHeld { owner: (roles.owner, owner), permissions, share });
+            }
+        }
     }
 }

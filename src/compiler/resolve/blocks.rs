@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::Resolver;
 use crate::compiler::ast::{Block, Column, CommandDecl, RuleDecl, RulesDecl};
 use crate::compiler::ident::{Ident, QualName};
-use crate::compiler::model::{Command, Rule, TableRules, TypeId};
+use crate::compiler::model::{Cascade, Command, Rule, TableRules, TypeId};
 use crate::compiler::suggest;
 
 impl<'p> Resolver<'p> {
@@ -24,13 +24,16 @@ impl<'p> Resolver<'p> {
             }
             let of = by_table.get(&decl.table.value).map(Vec::as_slice).unwrap_or_default();
             let Some(ty) = self.ruled_type(decl, of) else { continue };
-            if let Some(view) = &decl.view {
-                self.not_built(view.span, "a masked view is");
-            }
             let rules = decl.rules.iter().filter_map(|rule| self.rule(ty, rule, decl.view.is_some())).collect();
             self.repeated_rules(decl);
             let view = decl.view.as_ref().map(|v| v.value.clone());
-            out.push(TableRules { ty, view, rules, span: decl.table.span });
+            let cascades = decl.rules.iter().filter_map(|rule| match &rule.command {
+                CommandDecl::Cascade(from, columns) => {
+                    Some(Cascade { from: from.value.clone(), columns: idents(columns), span: rule.span })
+                }
+                _ => None,
+            });
+            out.push(TableRules { ty, view, rules, cascades: cascades.collect(), span: decl.table.span });
         }
         out
     }
@@ -77,9 +80,7 @@ impl<'p> Resolver<'p> {
             CommandDecl::UpdateBefore(columns) => Command::UpdateBefore(idents(columns)),
             CommandDecl::UpdateAfter(columns) => Command::UpdateAfter(idents(columns)),
             CommandDecl::Mask(columns) => {
-                if has_view {
-                    self.not_built(decl.span, "a masked column is");
-                } else {
+                if !has_view {
                     self.error(
                         402,
                         decl.span,
@@ -88,10 +89,7 @@ impl<'p> Resolver<'p> {
                 }
                 Command::Mask(idents(columns))
             }
-            CommandDecl::Cascade(..) => {
-                self.not_built(decl.span, "a cascade that is meant is");
-                return None;
-            }
+            CommandDecl::Cascade(..) => return None,
         };
         let expr = self.expr(ty, &decl.expr)?;
         Some(Rule { command, expr, span: decl.span })

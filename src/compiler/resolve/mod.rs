@@ -118,10 +118,6 @@ impl<'p> Resolver<'p> {
         self.diagnostics.push(Diagnostic::error(code, span, message));
     }
 
-    fn not_built(&mut self, span: Span, what: &str) {
-        self.error(NOT_BUILT, span, format!("{what} not built yet"));
-    }
-
     fn app_role(&mut self) -> Option<Ident> {
         let mut role: Option<Ident> = None;
         for block in &self.policy.blocks {

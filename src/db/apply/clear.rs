@@ -11,7 +11,7 @@ use crate::db::plan::changes::left_closed;
 use crate::db::plan::locks::touched_now;
 use crate::db::plan::state::{self, Made, State};
 use crate::db::plan::way::InPlace;
-use crate::db::plan::{Blocker, Change};
+use crate::db::plan::{Again, Blocker, Change};
 use crate::db::progress::Progress;
 
 use super::Failure;
@@ -37,7 +37,8 @@ pub(super) async fn whole(job: &Job<'_>, state: &State, kept: &BTreeSet<usize>) 
         job.client().execute("DELETE FROM authz_int.graphs WHERE name = $1", &[graph]).await?;
     }
     let before = state.in_force.as_ref().and_then(|v| v.record.app_role.as_deref());
-    match before.filter(|before| *before != job.policy.model.app_role.as_str()) {
+    let again = job.options.again != Again::No;
+    match before.filter(|before| again || *before != job.policy.model.app_role.as_str()) {
         Some(role) => revoke(job, role).await,
         None => Ok(()),
     }
@@ -119,6 +120,8 @@ struct Gone {
     relations: Vec<u32>,
     routines: Vec<u32>,
     types: Vec<u32>,
+    /// Of the relations, the masked views.
+    masked: BTreeSet<u32>,
 }
 
 /// Everything in `authz_gen`, functions and views elsewhere that the new policy no longer has, functions and index
@@ -149,7 +152,11 @@ LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
 WHERE n.nspname = 'authz_gen' AND t.typtype IN ('d', 'e', 'c') AND (c.oid IS NULL OR c.relkind = 'c')";
 
 async fn gone(job: &Job<'_>, kept: &BTreeSet<usize>, graphs: &[String]) -> Result<Gone, Failure> {
-    let (views, functions) = (dropped(job, ObjectKind::View), dropped(job, ObjectKind::Function));
+    // Masked views stand in the app's schemas. They use what goes, so they go too, and are made again.
+    let masked = job.plan.objects.iter().filter(|o| o.kind == ObjectKind::View && !o.name.starts_with("authz_gen."));
+    let mut views = dropped(job, ObjectKind::View);
+    views.extend(masked.map(|o| o.name.as_str()).filter(|name| state::is_qualified(name)));
+    let functions = dropped(job, ObjectKind::Function);
     let objects = job.policy.emitted.objects.iter().enumerate();
     let kept_names: BTreeSet<&str> =
         objects.filter(|(at, _)| kept.contains(at)).filter_map(|(_, object)| state::lookup_name(object)).collect();
@@ -168,6 +175,9 @@ async fn gone(job: &Job<'_>, kept: &BTreeSet<usize>, graphs: &[String]) -> Resul
             "SEQUENCE" => ("SEQUENCE", &mut gone.relations),
             _ => ("TABLE", &mut gone.relations),
         };
+        if word == "VIEW" && !name.starts_with("authz_") {
+            gone.masked.insert(oid);
+        }
         list.push(oid);
         // Index tables are looked at for dependents with the rest, and dropped with their graph.
         if row.try_get::<_, &str>(3)? == "made" {
@@ -189,7 +199,7 @@ fn is_upkeep(job: &Job<'_>, name: &str) -> bool {
 
 /// Objects outside of `Gone` that depend on one in it. `$4` are names of functions this apply makes again, whose old
 /// bodies may depend on what goes.
-const OTHERS: &str = "
+pub(super) const OTHERS: &str = "
 WITH gone(classid, objid) AS (
   SELECT 'pg_class'::regclass::oid, unnest($1::oid[]) UNION ALL SELECT 'pg_proc'::regclass::oid, unnest($2::oid[])
   UNION ALL SELECT 'pg_type'::regclass::oid, unnest($3::oid[])
@@ -202,9 +212,11 @@ WITH gone(classid, objid) AS (
   LEFT JOIN pg_catalog.pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
   LEFT JOIN pg_catalog.pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
   LEFT JOIN pg_catalog.pg_constraint k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid)
-SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0), pg_describe_object(d.goneclass, d.gone, 0)
+SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0), pg_describe_object(d.goneclass, d.gone, 0), d.gone
 FROM dependents d
 WHERE NOT EXISTS (SELECT FROM gone g WHERE g.classid = d.classid AND g.objid = d.objid)
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN gone g ON g.objid = t.tgrelid
+                  WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid)
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace,
                   unnest($4::text[]) AS x(name)
                   WHERE d.classid = 'pg_proc'::regclass AND p.oid = d.objid
@@ -219,6 +231,11 @@ async fn refuse_others(job: &Job<'_>, gone: &Gone) -> Result<(), Failure> {
     let mut blockers = Vec::new();
     for row in rows {
         let (other, ours): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        if gone.masked.contains(&row.try_get(2)?) {
+            let message = format!("{other} is built on the masked {ours}, which this change cannot replace in place");
+            blockers.push(Blocker::new(message).code(617).help("drop it, apply, and make it again"));
+            continue;
+        }
         blockers.push(
             Blocker::new(format!("{other} uses {ours}, which a change of the policy drops"))
                 .code(614)

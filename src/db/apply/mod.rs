@@ -8,8 +8,11 @@
 
 mod clear;
 mod holders;
+mod remove;
 mod run;
 mod tables;
+
+pub use remove::{Removal, RemoveReport, removal, remove};
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +21,8 @@ use tokio_postgres::Client;
 use super::cancel::Stop;
 use super::connect::Session;
 use super::error::DbError;
-use super::plan::{self, Plan, Policy};
+use super::lint;
+use super::plan::{self, Again, Plan, Policy};
 use super::progress::{ApplyReport, Progress, Reporter};
 use crate::compiler::ident::QualName;
 
@@ -34,6 +38,8 @@ pub struct ApplyOptions {
     pub cluster_size: u32,
     /// The digest of the plan that was read and agreed to. Anything else is refused.
     pub agreed_plan: Option<String>,
+    /// What is made again though it is as it was made.
+    pub again: Again,
 }
 
 impl Default for ApplyOptions {
@@ -43,12 +49,29 @@ impl Default for ApplyOptions {
             budget: Duration::from_secs(30),
             cluster_size: 256,
             agreed_plan: None,
+            again: Again::No,
         }
     }
 }
 
 /// The key of the advisory lock that lets one apply run at a time in a database: `rowd`, `eck!` in ASCII.
 const APPLYING: (i32, i32) = (0x726f_7764, 0x6563_6b21);
+
+/// What a transaction of ours starts with: everything in force that would make it end at another's pleasure is turned
+/// off, and a lock is not waited for longer than `wait`.
+fn begin_sql(wait: Duration, version_num: i32) -> String {
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+         SET LOCAL lock_timeout = '{}ms';
+         SET LOCAL statement_timeout = 0;
+         SET LOCAL idle_in_transaction_session_timeout = 0;
+         {}
+         SET LOCAL search_path = pg_catalog, pg_temp;
+         SET LOCAL client_min_messages = warning",
+        wait.as_millis().max(1),
+        if version_num >= 170_000 { "SET LOCAL transaction_timeout = 0;" } else { "" }
+    )
+}
 
 /// The whole apply is started again at most so often, once its index is built: a build may take long.
 const RESTARTS: u32 = 5;
@@ -89,7 +112,7 @@ pub async fn apply(
     if let Some(other) = holders::running(&session.client).await? {
         return Err(other);
     }
-    let plan = plan::plan(&session.client, policy).await?;
+    let plan = plan::plan_again(&session.client, policy, options.again).await?;
     if plan.unchanged {
         // What would be in the way of doing something is in the way of nothing here; the plan names it.
         return Ok(unchanged(&plan, started));
@@ -107,7 +130,7 @@ pub async fn apply(
     loop {
         let job = run::Job { session, policy, plan: &plan, options, reporter, stop, started };
         let failure = match stoppable(session, stop, job.run(&mut waits)).await {
-            Ok(report) => return Ok(report),
+            Ok(report) => return Ok(looked_around(session, report, reporter).await),
             Err(failure) => failure,
         };
         match failure {
@@ -205,6 +228,24 @@ async fn committed(session: &Session, plan: &Plan, version: i64) -> Result<bool,
     Ok(other.client.query_opt(sql, &[&version, &plan.policy_digest]).await?.is_some())
 }
 
+/// After an apply: the ways around it that there are. The apply is done, whatever comes of this.
+async fn looked_around(session: &Session, mut report: ApplyReport, reporter: &Reporter) -> ApplyReport {
+    match lint::run(&session.client).await {
+        Ok(findings) => {
+            for finding in findings.iter().filter(|finding| finding.is_serious()) {
+                reporter
+                    .send(Progress::Note { text: finding.lines().join("; close it with: ").replace("    ", "") })
+                    .await;
+            }
+            report.findings = findings;
+        }
+        Err(error) => {
+            reporter.send(Progress::Note { text: format!("looking for ways around the rules failed: {error}") }).await;
+        }
+    }
+    report
+}
+
 fn unchanged(plan: &Plan, started: Instant) -> ApplyReport {
     ApplyReport {
         seconds: started.elapsed().as_secs_f64(),
@@ -227,10 +268,12 @@ fn report(plan: &Plan, version: i64, rows_built: u64, started: Instant) -> Apply
         objects: plan.objects.iter().filter(made).count(),
         graphs_built: plan.graphs.iter().filter(|graph| graph.build).count(),
         graphs_kept: plan.graphs.iter().filter(|graph| !graph.build).count(),
+        findings: Vec::new(),
     }
 }
 
-fn moved(agreed: &str, now: &str) -> DbError {
+/// The plan that was read is not the one there is now.
+pub(crate) fn moved(agreed: &str, now: &str) -> DbError {
     let short = |digest: &str| digest.chars().take(8).collect::<String>();
     DbError::Busy(format!(
         "the database or the policy changed since plan {} was made (it is {} now); nothing was changed, plan again",

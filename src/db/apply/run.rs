@@ -3,21 +3,24 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tokio_postgres::Client;
 
-use super::{APPLYING, ApplyOptions, Failure, Waits, clear, holders, moved, report, tables, unchanged};
+use super::{APPLYING, ApplyOptions, Failure, Waits, begin_sql, clear, holders, moved, report, tables, unchanged};
 use crate::compiler::emit;
 use crate::compiler::ident::QualName;
 use crate::compiler::objects::{GraphTables, Lock, LockMode, Object, Phase};
 use crate::db::build;
 use crate::db::cancel::Stop;
+use crate::db::compat;
 use crate::db::connect::Session;
+use crate::db::drift;
 use crate::db::error::DbError;
 use crate::db::plan::changes::{exclusive, strongest};
 use crate::db::plan::locks::touched_now;
 use crate::db::plan::state::{self, Made, Record, State};
 use crate::db::plan::way::{self, Way};
-use crate::db::plan::{Plan, Policy, draft};
+use crate::db::plan::{Plan, Policy, draft, names};
 use crate::db::progress::{ApplyReport, Progress, Reporter};
 
 /// Everything one try needs.
@@ -39,7 +42,7 @@ impl Job<'_> {
     /// The whole transaction. On a failure it is left open (or aborted), for the caller to roll back.
     pub(super) async fn run(&self, waits: &mut Waits) -> Result<ApplyReport, Failure> {
         self.begin().await?;
-        let state = state::read(self.client(), self.policy.emitted).await?;
+        let state = state::read(self.client(), self.policy.emitted).await?.again(self.options.again);
         let again = draft(self.client(), self.policy, &state).await?;
         if again.unchanged {
             self.client().batch_execute("ROLLBACK").await?;
@@ -51,9 +54,10 @@ impl Job<'_> {
         let way = way::best(self.policy, &state);
         let mut steps = Steps { job: self, number: 0 };
         steps.next().await?;
+        let drifted = drift::before(self.client()).await?;
         if way::is_in_force(self.policy, &state) {
             let left = state.in_force.as_ref().map(|v| v.record.left.clone()).unwrap_or_default();
-            return self.commit(left, 0).await;
+            return self.commit(left, 0, &drifted).await;
         }
         let upgrading = self.lock_early(&way.kept).await?;
         for (name, sql) in emit::runtime() {
@@ -71,7 +75,7 @@ impl Job<'_> {
         let mut held = Held { waits, upgrading, built: rows };
         self.switch(&state, &way, &mut held, &mut steps).await?;
         let left = clear::shares(self, &state).await?;
-        self.commit(left, rows).await
+        self.commit(left, rows, &drifted).await
     }
 
     /// From the old policy to the new one: in place where that can be, else whole.
@@ -126,9 +130,10 @@ impl Job<'_> {
     }
 
     /// Writes the version and commits. What happens at the commit itself cannot be known from a lost connection.
-    async fn commit(&self, left: Vec<Made>, rows: u64) -> Result<ApplyReport, Failure> {
+    async fn commit(&self, left: Vec<Made>, rows: u64, drifted: &Value) -> Result<ApplyReport, Failure> {
         self.check_stop()?;
         let version = self.record(left).await?;
+        self.keep_enforced(drifted).await?;
         match self.client().batch_execute("COMMIT").await.map_err(DbError::from) {
             Ok(()) => Ok(report(self.plan, version, rows, self.started)),
             Err(why) if why.is_lost() => Err(Failure::AtCommit { version, why }),
@@ -138,20 +143,8 @@ impl Job<'_> {
 
     /// Opens the transaction, with everything in force that would make it end at another's pleasure turned off.
     async fn begin(&self) -> Result<(), Failure> {
-        let wait = self.options.lock_timeout.as_millis().max(1);
-        self.client()
-            .batch_execute(&format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-                 SET LOCAL lock_timeout = '{wait}ms';
-                 SET LOCAL statement_timeout = 0;
-                 SET LOCAL idle_in_transaction_session_timeout = 0;
-                 SET LOCAL search_path = pg_catalog, pg_temp;
-                 SET LOCAL client_min_messages = warning"
-            ))
-            .await?;
-        if self.session.info.version_num >= 170_000 {
-            self.client().batch_execute("SET LOCAL transaction_timeout = 0").await?;
-        }
+        let begin = begin_sql(self.options.lock_timeout, self.session.info.version_num);
+        self.client().batch_execute(&begin).await?;
         let sql = "SELECT pg_try_advisory_xact_lock($1, $2)";
         let alone: bool = self.client().query_one(sql, &[&APPLYING.0, &APPLYING.1]).await?.try_get(0)?;
         if alone { Ok(()) } else { Err(holders::other_apply(self.client()).await?.into()) }
@@ -314,7 +307,7 @@ impl Job<'_> {
 
     /// Writes the version that is in force from the commit on.
     async fn record(&self, left: Vec<Made>) -> Result<i64, Failure> {
-        let mut record = Record::of(self.policy.model.app_role.as_str(), self.policy.emitted);
+        let mut record = Record::of(self.policy);
         record.left = left;
         let objects = serde_json::to_value(&record)
             .map_err(|error| DbError::Unexpected(format!("the record of what was made: {error}")))?;
@@ -323,16 +316,25 @@ impl Job<'_> {
             .query_one(
                 "INSERT INTO authz.policy_versions (name, source, digest, program, objects)
                  VALUES ($1, $2, $3, $4, $5) RETURNING version",
-                &[
-                    &self.policy.name,
-                    &self.policy.text(),
-                    &self.policy.emitted.digest,
-                    &concat!("rowdeck ", env!("CARGO_PKG_VERSION")),
-                    &objects,
-                ],
+                &[&self.policy.name, &self.policy.text(), &self.policy.emitted.digest, &compat::PROGRAM, &objects],
             )
             .await?;
         Ok(row.try_get(0)?)
+    }
+
+    /// Keeps what the database enforces from the commit on, as the server writes it, for [`drift`].
+    async fn keep_enforced(&self, drifted: &Value) -> Result<(), Failure> {
+        let (mut schemas, mut tables, mut policies) = (Vec::new(), Vec::new(), Vec::new());
+        for object in &self.policy.emitted.objects {
+            if let (Some(policy), Some(lock)) = (names::created(&object.sql, "POLICY"), object.locks.first()) {
+                schemas.push(lock.table.schema.as_str());
+                tables.push(lock.table.name.as_str());
+                policies.push(policy);
+            }
+        }
+        let app = self.policy.model.app_role.as_str();
+        self.client().execute(drift::KEEP, &[&schemas, &tables, &policies, &app, drifted]).await?;
+        Ok(())
     }
 
     /// What was in the database when the plan was made.

@@ -88,10 +88,16 @@ impl Server {
     /// Starts the server of `folder`, making the folder and its data when they are missing. A server that already runs
     /// there (one left by `--keep`) is used as it is.
     pub async fn start(folder: &Path, reporter: &Reporter) -> Result<Server, DbError> {
+        Server::start_with(folder, &[], reporter).await
+    }
+
+    /// The same with settings of its own (`shared_buffers=4GB`), which come after the usual ones. A server that already
+    /// runs keeps those it has.
+    pub async fn start_with(folder: &Path, settings: &[String], reporter: &Reporter) -> Result<Server, DbError> {
         // Looked for before anything is made, so that a missing server leaves no empty folder behind.
         let binaries = Binaries::find(data::existing_major(folder))?;
         let home = Home::open(folder)?;
-        start_in(home, binaries, Kind::Kept, reporter).await
+        start_in(home, binaries, Kind::Kept, settings, reporter).await
     }
 
     /// A server in a temporary folder that is removed at the end. `bin` is the folder of its programs; without, the
@@ -103,7 +109,7 @@ impl Server {
         };
         let folder = data::temporary_folder("rowdeck-test-")?;
         let home = Home::open_fresh(&folder)?;
-        start_in(home, binaries, Kind::Throwaway, &Reporter::silent()).await
+        start_in(home, binaries, Kind::Throwaway, &[], &Reporter::silent()).await
     }
 
     /// A target on this server.
@@ -211,7 +217,13 @@ impl Drop for Server {
     }
 }
 
-async fn start_in(home: Home, binaries: Binaries, kind: Kind, reporter: &Reporter) -> Result<Server, DbError> {
+async fn start_in(
+    home: Home,
+    binaries: Binaries,
+    kind: Kind,
+    settings: &[String],
+    reporter: &Reporter,
+) -> Result<Server, DbError> {
     let data = home.data(binaries.major);
     if !data.join("PG_VERSION").is_file() {
         note(reporter, &format!("making a database with PostgreSQL {} in {}", binaries.version, data.display())).await;
@@ -230,7 +242,7 @@ async fn start_in(home: Home, binaries: Binaries, kind: Kind, reporter: &Reporte
             }
             PidFile::None => {}
         }
-        return launch(home, binaries, &data, kind, reporter).await;
+        return launch(home, binaries, &data, (kind, settings), reporter).await;
     }
 }
 
@@ -283,7 +295,13 @@ async fn attached(home: Home, binaries: Binaries, running: Postmaster, reporter:
     })
 }
 
-async fn launch(home: Home, bin: Binaries, data: &Path, kind: Kind, reporter: &Reporter) -> Result<Server, DbError> {
+async fn launch(
+    home: Home,
+    bin: Binaries,
+    data: &Path,
+    (kind, settings): (Kind, &[String]),
+    reporter: &Reporter,
+) -> Result<Server, DbError> {
     let socket_folder = home.socket_folder()?;
     let log = home.open_log()?;
     let log_start = log.metadata().map_or(0, |metadata| metadata.len());
@@ -291,7 +309,7 @@ async fn launch(home: Home, bin: Binaries, data: &Path, kind: Kind, reporter: &R
     let mut command = account::command(home.account.as_ref(), &bin.program("postgres"), &home.root);
     command.arg("-D").arg(data).arg("-k").arg(&socket_folder).arg("-p").arg(PORT.to_string());
     let careless = if kind == Kind::Throwaway { CARELESS } else { &[] };
-    for setting in SETTINGS.iter().chain(careless) {
+    for setting in SETTINGS.iter().chain(careless).copied().chain(settings.iter().map(String::as_str)) {
         command.args(["-c", setting]);
     }
     command.stdin(Stdio::null()).stdout(log_twin).stderr(log);

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use super::locks::Touched;
 use super::state::{self, State};
 use super::way::{self, Same, Way};
-use super::{Policy, Step};
+use super::{Policy, Step, estimate};
 use crate::compiler::ident::QualName;
 use crate::compiler::objects::{Lock, LockMode, Object, ObjectKind, Phase};
 use crate::db::error::DbError;
@@ -56,6 +56,11 @@ pub struct PlannedObject {
     pub graph: Option<String>,
     /// True when the apply leaves it untouched; other objects that are the same are made again as they were.
     pub kept: bool,
+    /// What its statement locks, beyond the object itself.
+    #[serde(serialize_with = "super::lock_words")]
+    pub locks: Vec<Lock>,
+    /// Seconds its statement takes, estimated.
+    pub seconds: f64,
 }
 
 /// One inheritance index of the plan.
@@ -71,6 +76,8 @@ pub struct PlannedGraph {
     pub rows: u64,
     /// True when it must be built, false when the one in the database is kept.
     pub build: bool,
+    /// Bytes on disk that it takes, estimated.
+    pub bytes: u64,
 }
 
 fn kind_word<S: Serializer>(kind: &ObjectKind, serializer: S) -> Result<S::Ok, S::Error> {
@@ -97,7 +104,15 @@ pub fn objects(policy: &Policy<'_>, state: &State, way: &Way) -> Vec<PlannedObje
             (true, false) => Change::Changed,
         };
         let graph = object.graph.clone();
-        out.push(PlannedObject { kind: object.kind, name: object.name.clone(), change, graph, kept: is_kept });
+        out.push(PlannedObject {
+            kind: object.kind,
+            name: object.name.clone(),
+            change,
+            graph,
+            kept: is_kept,
+            locks: if is_kept { Vec::new() } else { object.locks.clone() },
+            seconds: if is_kept { 0.0 } else { estimate::object(object.kind) },
+        });
     }
     let now: BTreeSet<(&str, &str)> = policy.emitted.objects.iter().map(|o| (o.kind.word(), o.name.as_str())).collect();
     for (key, made) in before {
@@ -105,7 +120,8 @@ pub fn objects(policy: &Policy<'_>, state: &State, way: &Way) -> Vec<PlannedObje
             && let Some(kind) = kind_named(&made.kind)
         {
             let graph = made.graph.clone();
-            out.push(PlannedObject { kind, name: made.name.clone(), change: Change::Dropped, graph, kept: false });
+            let (name, locks, seconds) = (made.name.clone(), Vec::new(), estimate::object(kind));
+            out.push(PlannedObject { kind, name, change: Change::Dropped, graph, kept: false, locks, seconds });
         }
     }
     out
@@ -122,11 +138,13 @@ fn kind_named(word: &str) -> Option<ObjectKind> {
 pub(super) async fn graphs(client: &Client, policy: &Policy<'_>, state: &State) -> Result<Vec<PlannedGraph>, DbError> {
     let mut out = Vec::with_capacity(policy.emitted.graphs.len());
     for graph in &policy.emitted.graphs {
+        let rows = rows_of(client, &graph.table).await?;
         out.push(PlannedGraph {
             name: graph.name.clone(),
             title: graph.title.clone(),
             table: graph.table.plain(),
-            rows: estimate(client, &graph.table).await?,
+            rows,
+            bytes: estimate::bytes(rows),
             build: !state::is_built(state, graph),
         });
     }
@@ -135,7 +153,7 @@ pub(super) async fn graphs(client: &Client, policy: &Policy<'_>, state: &State) 
 
 /// How many rows the planner thinks a table has; it also guesses for tables never analyzed, and adds up partitions. A
 /// table that is not there, or may not be read, is the preflight's to name.
-async fn estimate(client: &Client, table: &QualName) -> Result<u64, DbError> {
+async fn rows_of(client: &Client, table: &QualName) -> Result<u64, DbError> {
     let readable = client
         .query_one(
             "SELECT coalesce((SELECT has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
@@ -165,31 +183,38 @@ pub(super) fn steps(
 ) -> Vec<Step> {
     if way::is_in_force(policy, state) {
         let title = "keep the new text of a policy whose SQL is in force".to_owned();
-        return vec![Step { title, objects: 0, rows: 0, locks: Vec::new() }];
+        return vec![Step { title, objects: 0, rows: 0, seconds: 0.0, locks: Vec::new() }];
     }
     let run = |phase: Phase| {
         let all = policy.emitted.objects.iter().enumerate();
         all.filter(|(at, o)| o.phase == phase && !way.kept.contains(at)).map(|(_, o)| o).collect::<Vec<_>>()
     };
-    let step =
-        |title: &str, objects: usize, locks: Vec<Lock>| Step { title: title.to_owned(), objects, rows: 0, locks };
+    let seconds = |objects: &[&Object]| objects.iter().map(|object| estimate::object(object.kind)).sum::<f64>();
+    let step = |title: &str, objects: usize, seconds: f64, locks: Vec<Lock>| {
+        let title = title.to_owned();
+        Step { title, objects, rows: 0, seconds, locks }
+    };
     let early = |phase: Phase, title: &str| {
         let objects = run(phase);
-        step(title, objects.len(), strongest(objects.iter().flat_map(|object| &object.locks).cloned()))
+        let locks = strongest(objects.iter().flat_map(|object| &object.locks).cloned());
+        step(title, objects.len(), seconds(&objects), locks)
     };
     let mut out = vec![early(Phase::Tables, "make the tables of the index and of shares")];
     out.push(early(Phase::Upkeep, "install the triggers that keep the index"));
     for graph in graphs.iter().filter(|graph| graph.build) {
-        let title = format!("build the index of {}", graph.title);
-        out.push(Step { title, objects: 0, rows: graph.rows, locks: Vec::new() });
+        let (title, seconds) = (format!("build the index of {}", graph.title), estimate::build(graph.rows));
+        out.push(Step { title, objects: 0, rows: graph.rows, seconds, locks: Vec::new() });
     }
-    let dropped = objects.iter().filter(|o| o.change == Change::Dropped).count();
+    let dropped = objects.iter().filter(|o| o.change == Change::Dropped);
+    let (dropped, gone) = dropped.fold((0, 0.0), |(n, sum), object| (n + 1, sum + object.seconds));
     // Everything after these locks happens under them.
     let locks = exclusive(policy, &state.touched, way);
     let locks = locks.into_iter().map(|table| Lock { table, mode: LockMode::AccessExclusive }).collect();
-    out.push(step("close the tables whose rules change, drop what goes", dropped, locks));
-    out.push(step("make functions and views", run(Phase::Functions).len(), Vec::new()));
-    out.push(step("switch the rules", run(Phase::Rules).len(), Vec::new()));
+    out.push(step("close the tables whose rules change, drop what goes", dropped, gone, locks));
+    for (phase, title) in [(Phase::Functions, "make functions and views"), (Phase::Rules, "switch the rules")] {
+        let objects = run(phase);
+        out.push(step(title, objects.len(), seconds(&objects), Vec::new()));
+    }
     out
 }
 

@@ -13,7 +13,7 @@ use super::preflight::Found;
 use super::{Blocker, Policy, names_in_conditions};
 use crate::compiler::emit;
 use crate::compiler::ident::QualName;
-use crate::compiler::model::{Condition, Expr, Place, Source, TypeDef};
+use crate::compiler::model::{Caveat, Condition, Expr, Place, Source, TypeDef};
 use crate::compiler::span::Span;
 use crate::db::error::DbError;
 
@@ -27,11 +27,13 @@ struct Probe<'a> {
 /// Checks every condition of the policy, inside a transaction that will be rolled back.
 pub(super) async fn check(client: &Client, policy: &Policy<'_>, found: &mut Found) -> Result<(), DbError> {
     let probes = probes(policy);
-    if probes.is_empty() {
-        return Ok(());
-    }
-    if probes.iter().any(|probe| probe.condition.sql.contains("authz.")) {
+    let caveats = &policy.model.caveats;
+    let conditions = probes.iter().map(|probe| probe.condition).chain(caveats.iter().map(|c| &c.condition));
+    if conditions.into_iter().any(|condition| condition.sql.contains("authz.")) {
         helpers(client, policy).await?;
+    }
+    for caveat in caveats {
+        found.blockers.extend(caveat_runs(client, policy, caveat).await?);
     }
     let mut scratch = Scratch::default();
     for probe in &probes {
@@ -112,6 +114,16 @@ async fn runs(client: &Client, policy: &Policy<'_>, probe: &Probe<'_>) -> Result
         blocker = blocker.help(more.join("; "));
     }
     Ok(Some(blocker.code(613).at(policy.sources, span)))
+}
+
+/// The same for a caveat, which has no row but the arguments of a share.
+async fn caveat_runs(client: &Client, policy: &Policy<'_>, caveat: &Caveat) -> Result<Option<Blocker>, DbError> {
+    let condition = emit::caveat_with_arguments(&caveat.condition.sql, "a.args");
+    let sql = format!("SELECT FROM (SELECT '{{}}'::jsonb AS args) AS a WHERE (\n{condition}\n) LIMIT 0");
+    let Some(error) = attempt(client, &sql).await? else { return Ok(None) };
+    let Some(db) = error.as_db_error() else { return Err(error.into()) };
+    let blocker = Blocker::new(format!("this caveat does not run: {}", db.message()));
+    Ok(Some(blocker.code(613).at(policy.sources, caveat.condition.span)))
 }
 
 /// The span of the character PostgreSQL points at, when it lies in the condition.
@@ -254,6 +266,10 @@ fn probes<'a>(policy: &Policy<'a>) -> Vec<Probe<'a>> {
         for rule in &rules.rules {
             expr_probes(&rule.expr, &ty.table, &mut out);
         }
+    }
+    for invariant in &policy.model.invariants {
+        let Some(ty) = policy.model.ty(invariant.ty) else { continue };
+        expr_probes(&invariant.expr, &ty.table, &mut out);
     }
     let mut seen = BTreeSet::new();
     out.retain(|probe| seen.insert((probe.table, probe.condition.sql.as_str())));

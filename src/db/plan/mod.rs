@@ -1,12 +1,16 @@
 //! Everything that can be known of an apply before its first statement: what changes, what is built, what is locked
 //! and for whom, and what stands in the way. Making a plan changes nothing.
 
+mod advisories;
 pub mod changes;
 mod conditions;
+mod estimate;
+mod live;
 pub(crate) mod locks;
 pub(crate) mod names;
 mod names_in_conditions;
 mod preflight;
+mod rules;
 pub mod state;
 mod text;
 pub mod way;
@@ -16,7 +20,7 @@ use tokio_postgres::Client;
 
 pub use changes::{Change, PlannedGraph, PlannedObject};
 pub use locks::LockNeed;
-pub use state::InForce;
+pub use state::{Again, InForce};
 pub(crate) use text::blocked;
 
 use crate::compiler::diagnostic::{Code, Diagnostic};
@@ -47,7 +51,7 @@ impl Policy<'_> {
             if !out.ends_with('\n') {
                 out.push('\n');
             }
-            out.push_str(&format!("\n-- included file {}\n{}", file.name, file.text));
+            out.push_str(&format!("{}{}\n{}", super::kept::INCLUDED, file.name, file.text));
         }
         out
     }
@@ -77,6 +81,12 @@ pub struct Plan {
     pub rows_to_build: u64,
     /// The steps, with what each locks.
     pub steps: Vec<Step>,
+    /// Seconds of work in all, estimated; waiting for locks comes on top.
+    pub seconds: f64,
+    /// Bytes on disk that new indexes take, estimated.
+    pub disk: u64,
+    /// Names what the plan starts from in the catalog: tables, columns, rules, triggers, memberships of the app role.
+    pub state_digest: String,
     /// Entries of the server's lock table.
     pub locks: LockNeed,
     /// What stands in the way; an apply refuses while there is anything here.
@@ -94,6 +104,8 @@ pub struct Step {
     pub objects: usize,
     /// Rows it builds, estimated.
     pub rows: u64,
+    /// Seconds it takes, estimated.
+    pub seconds: f64,
     /// The locks it takes on tables that are there, in the order it takes them. They are kept until the commit.
     #[serde(serialize_with = "lock_words")]
     pub locks: Vec<Lock>,
@@ -201,12 +213,17 @@ fn lock_words<S: Serializer>(list: &[Lock], serializer: S) -> Result<S::Ok, S::E
 /// Plans an apply of `policy` in the database `client` is connected to. What stands in the way is in the plan, not an
 /// error: an error means that the database could not be asked.
 pub async fn plan(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError> {
+    plan_again(client, policy, Again::No).await
+}
+
+/// The same for a policy that may be in force and is to be made again all the same.
+pub async fn plan_again(client: &Client, policy: &Policy<'_>, again: Again) -> Result<Plan, DbError> {
     // One transaction, rolled back, under the search path that an apply makes its objects under: bare names mean
     // PostgreSQL's own. Whoever holds a table in a way that keeps even readers out is not waited for.
     const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp;
         SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '30s'";
     client.batch_execute(BEGIN).await?;
-    let result = inside(client, policy).await;
+    let result = inside(client, policy, again).await;
     // A session that is lost has rolled back by itself, and the error says that it is lost.
     let ended = client.batch_execute("ROLLBACK").await;
     let plan = match result {
@@ -223,8 +240,8 @@ pub async fn plan(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError>
     Ok(plan)
 }
 
-async fn inside(client: &Client, policy: &Policy<'_>) -> Result<Plan, DbError> {
-    let state = state::read(client, policy.emitted).await?;
+async fn inside(client: &Client, policy: &Policy<'_>, again: Again) -> Result<Plan, DbError> {
+    let state = state::read(client, policy.emitted).await?.again(again);
     let mut plan = draft(client, policy, &state).await?;
     let found = preflight::run(client, policy, &plan).await?;
     plan.blockers = found.blockers;
@@ -240,6 +257,7 @@ pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::S
     let objects = changes::objects(policy, state, &way);
     let unchanged = way::is_in_force(policy, state) && changes::is_same_text(policy, state);
     let graphs = changes::graphs(client, policy, state).await?;
+    let disk = estimate::disk(&graphs);
     let rows_to_build = graphs.iter().filter(|graph| graph.build).map(|graph| graph.rows).sum();
     let steps = if unchanged { Vec::new() } else { changes::steps(policy, state, &way, &objects, &graphs) };
     let locks = locks::need(client, &objects, &steps).await?;
@@ -253,6 +271,9 @@ pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::S
         objects,
         graphs,
         rows_to_build,
+        seconds: steps.iter().map(|step| step.seconds).sum(),
+        disk,
+        state_digest: live::digest(client, policy).await?,
         steps,
         locks,
         blockers: Vec::new(),
@@ -264,7 +285,8 @@ pub(crate) async fn draft(client: &Client, policy: &Policy<'_>, state: &state::S
 
 /// Over what the plan does and what it starts from; not over estimates and free locks, which change by the minute.
 fn digest(plan: &Plan, text: &str) -> String {
-    let mut parts: Vec<String> = vec![plan.database.clone(), plan.policy_digest.clone(), text.to_owned()];
+    let mut parts: Vec<String> =
+        vec![plan.database.clone(), plan.policy_digest.clone(), text.to_owned(), plan.state_digest.clone()];
     parts.push(plan.in_force.as_ref().map_or_else(String::new, |v| format!("{} {}", v.version, v.digest)));
     parts.extend(plan.objects.iter().map(|o| format!("{} {} {}", o.change.word(), o.kind.word(), o.name)));
     parts.extend(plan.graphs.iter().map(|g| format!("{} {}", g.name, g.build)));

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Client;
 
-use super::{Blocker, Plan, Policy, conditions};
+use super::{Blocker, Plan, Policy, advisories, conditions, rules};
 use crate::compiler::ident::{Ident, QualName};
 use crate::compiler::model::{Command, KeyType, Place, Source, Subject, TypeDef, TypeId};
 use crate::compiler::objects::LockMode;
 use crate::compiler::span::Span;
+use crate::db::compat::{self, Release};
 use crate::db::error::DbError;
 
 /// The servers we work with, as `server_version_num` counts: from the first, to before the second.
@@ -28,15 +29,29 @@ pub(super) struct Found {
 pub(super) async fn run(client: &Client, policy: &Policy<'_>, plan: &Plan) -> Result<Found, DbError> {
     let mut found = Found::default();
     server(client, &mut found).await?;
+    if let Release::Newer(program) = compat::read(client).await? {
+        found.blockers.push(
+            Blocker::new(format!(
+                "this database was last applied to by {program}, and this is the older {}",
+                compat::PROGRAM
+            ))
+            .code(616)
+            .help("use that release, or a later one"),
+        );
+    }
     rights(client, &mut found).await?;
+    schemas(client, policy, &mut found).await?;
     app_role(client, policy, &mut found).await?;
     let tables = tables(client, policy, &mut found).await?;
     let wrong = columns(policy, &tables, &mut found);
+    rules::check(client, policy, plan, &mut found).await?;
     // A condition cannot be judged on a table that is not there, and a read-only server takes no scratch objects.
-    if wrong.is_empty() && found.blockers.iter().all(|blocker| blocker.code.is_some()) {
+    let locks = plan.locks.blocker();
+    // Where the lock table is too small, thousands of conditions would be judged for nothing.
+    if locks.is_none() && wrong.is_empty() && found.blockers.iter().all(|blocker| blocker.code.is_some()) {
         conditions::check(client, policy, &mut found).await?;
     }
-    found.blockers.extend(plan.locks.blocker());
+    found.blockers.extend(locks);
     Ok(found)
 }
 
@@ -57,6 +72,7 @@ async fn server(client: &Client, found: &mut Found) -> Result<(), DbError> {
             Blocker::new(format!("the server is PostgreSQL {version}")).help("rowdeck works with PostgreSQL 15 to 18"),
         );
     }
+    found.notes.extend(advisories::lacking(number));
     if standby {
         found.blockers.push(
             Blocker::new("the server is a standby, which cannot be written to")
@@ -106,6 +122,39 @@ async fn rights(client: &Client, found: &mut Found) -> Result<(), DbError> {
         found.notes.push(format!(
             "role \"{role}\" is a superuser, and the functions of the policy will run with its rights; \
              apply as a role that owns the tables and no more"
+        ));
+    }
+    Ok(())
+}
+
+/// Schemas with our names that no apply made, and schemas of governed tables in which the app may create.
+const SCHEMAS: &str = "
+SELECT (SELECT string_agg(quote_ident(n.nspname), ', ' ORDER BY n.nspname) FROM pg_catalog.pg_namespace n
+        WHERE n.nspname IN ('authz', 'authz_gen', 'authz_int')
+          AND (EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid)
+               OR EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid))
+          AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+                          WHERE s.nspname = 'authz' AND c.relname = 'policy_versions')),
+       ARRAY(SELECT n.nspname::text FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles r
+             WHERE n.nspname = ANY ($1::text[]) AND r.rolname = $2 AND has_schema_privilege(r.oid, n.oid, 'CREATE')
+             ORDER BY 1)";
+
+async fn schemas(client: &Client, policy: &Policy<'_>, found: &mut Found) -> Result<(), DbError> {
+    let app = &policy.model.app_role;
+    let governed: Vec<&str> = policy.emitted.tables.iter().map(|table| table.table.schema.as_str()).collect();
+    let row = client.query_one(SCHEMAS, &[&governed, &app.as_str()]).await?;
+    if let Some(taken) = row.try_get::<_, Option<String>>(0)? {
+        found.blockers.push(
+            Blocker::new(format!("schema {taken} holds objects that no apply made"))
+                .help("rename it: the schemas authz, authz_gen and authz_int are rowdeck's own"),
+        );
+    }
+    for schema in row.try_get::<_, Vec<String>>(1)? {
+        let schema = Ident::new(&schema);
+        found.notes.push(format!(
+            "the app role may create objects in schema {}, where one of its own can take another's place; \
+             REVOKE CREATE ON SCHEMA {schema} FROM {app}, or from PUBLIC",
+            schema.plain()
         ));
     }
     Ok(())

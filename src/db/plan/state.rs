@@ -7,8 +7,9 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 
 use super::locks::Touched;
-use super::names;
+use super::{Policy, names};
 use crate::compiler::ident::QualName;
+use crate::compiler::model::{Command, Place};
 use crate::compiler::objects::{Emitted, GraphTables, Object, ObjectKind};
 use crate::db::error::DbError;
 
@@ -37,6 +38,15 @@ pub struct Record {
     /// The app role it granted to.
     #[serde(default)]
     pub app_role: Option<String>,
+    /// Tables with rules, as schema and name: what stands here is by name, so that a restored database has it too.
+    #[serde(default)]
+    pub governed: Vec<Vec<String>>,
+    /// Tables whose rows the rules or an index trust: those of the types and those that relations are read from.
+    #[serde(default)]
+    pub reads: Vec<Vec<String>>,
+    /// Columns with masks, as schema, table and column.
+    #[serde(default)]
+    pub masks: Vec<Vec<String>>,
     /// Its objects, in the order they were made.
     #[serde(default)]
     pub objects: Vec<Made>,
@@ -61,9 +71,37 @@ pub struct Made {
 
 impl Record {
     /// The record of what is about to be made.
-    pub fn of(app_role: &str, emitted: &Emitted) -> Record {
-        let objects = emitted.objects.iter().map(Made::of).collect();
-        Record { app_role: Some(app_role.to_owned()), objects, left: Vec::new() }
+    pub fn of(policy: &Policy<'_>) -> Record {
+        let mut reads = BTreeSet::new();
+        let mut masks = BTreeSet::new();
+        for ty in &policy.model.types {
+            reads.insert(words(&ty.table));
+            for source in ty.relations.iter().flat_map(|relation| &relation.sources) {
+                if let Place::Table { table, .. } = &source.place {
+                    reads.insert(words(table));
+                }
+            }
+        }
+        for rules in &policy.model.rules {
+            let Some(ty) = policy.model.ty(rules.ty) else { continue };
+            for rule in &rules.rules {
+                let Command::Mask(columns) = &rule.command else { continue };
+                masks.extend(columns.iter().map(|column| {
+                    let mut mask = words(&ty.table);
+                    mask.push(column.as_str().to_owned());
+                    mask
+                }));
+            }
+        }
+        let governed: BTreeSet<_> = policy.emitted.tables.iter().map(|table| words(&table.table)).collect();
+        Record {
+            app_role: Some(policy.model.app_role.as_str().to_owned()),
+            governed: governed.into_iter().collect(),
+            reads: reads.into_iter().collect(),
+            masks: masks.into_iter().collect(),
+            objects: policy.emitted.objects.iter().map(Made::of).collect(),
+            left: Vec::new(),
+        }
     }
 
     /// Everything of it that may still be there.
@@ -75,6 +113,10 @@ impl Record {
     pub fn by_name(&self) -> BTreeMap<(&str, &str), &Made> {
         self.all().map(|made| ((made.kind.as_str(), made.name.as_str()), made)).collect()
     }
+}
+
+fn words(table: &QualName) -> Vec<String> {
+    vec![table.schema.as_str().to_owned(), table.name.as_str().to_owned()]
 }
 
 impl Made {
@@ -110,8 +152,35 @@ pub struct State {
     pub registered: BTreeSet<String>,
     /// Names of tables, views, indexes, functions, policies and triggers of the policy that are not there.
     pub missing: BTreeSet<String>,
+    /// Names of objects that are there and that their tables outgrew: they are made again, in place where that can be.
+    pub outgrown: BTreeSet<String>,
     /// Policies and triggers of ours that are there.
     pub touched: Touched,
+    /// What is made again though it is as it was made.
+    pub again: Again,
+}
+
+/// What an apply makes again though it is as it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Again {
+    /// Nothing.
+    #[default]
+    No,
+    /// Everything but what holds data: the indexes and the shares.
+    Rules,
+    /// The indexes too, built from the tables; the shares stay.
+    Everything,
+}
+
+impl State {
+    /// The same, with more to be made again.
+    pub fn again(mut self, again: Again) -> State {
+        self.again = again;
+        if again == Again::Everything {
+            self.built.clear();
+        }
+        self
+    }
 }
 
 const VERSIONS: &str = "
@@ -184,7 +253,50 @@ pub async fn read(client: &Client, emitted: &Emitted) -> Result<State, DbError> 
     for row in client.query(MISSING, &[&relations, &functions]).await? {
         state.missing.insert(row.try_get(0)?);
     }
+    state.outgrown = outgrown(client, emitted).await?;
     Ok(state)
+}
+
+/// Governed tables that have a partition or child open to direct reading, and masked views without a column that their
+/// table has: both come with changes of the schema after the last apply.
+const OUTGROWN: &str = "
+WITH RECURSIVE governed(at, oid, view) AS (
+  SELECT g.at, c.oid, v.oid
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS g(s, t, vs, vt, at)
+  JOIN pg_catalog.pg_namespace n ON n.nspname = g.s
+  JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = g.t
+  LEFT JOIN pg_catalog.pg_namespace vn ON vn.nspname = g.vs
+  LEFT JOIN pg_catalog.pg_class v ON v.relnamespace = vn.oid AND v.relname = g.vt
+), below(at, oid) AS (
+  SELECT g.at, i.inhrelid FROM governed g JOIN pg_catalog.pg_inherits i ON i.inhparent = g.oid
+  UNION SELECT b.at, i.inhrelid FROM below b JOIN pg_catalog.pg_inherits i ON i.inhparent = b.oid
+), columns(oid, names) AS (
+  SELECT a.attrelid, array_agg(a.attname ORDER BY a.attname) FROM pg_catalog.pg_attribute a
+  WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid IN (SELECT oid FROM governed UNION SELECT view FROM governed)
+  GROUP BY 1)
+SELECT DISTINCT b.at, false FROM below b JOIN pg_catalog.pg_class c ON c.oid = b.oid
+WHERE c.relkind IN ('r', 'p') AND NOT c.relrowsecurity
+UNION ALL
+SELECT g.at, true FROM governed g JOIN columns t ON t.oid = g.oid JOIN columns v ON v.oid = g.view
+WHERE t.names <> v.names";
+
+/// The names of the objects that must be made again because a table outgrew them.
+async fn outgrown(client: &Client, emitted: &Emitted) -> Result<BTreeSet<String>, DbError> {
+    let all = || emitted.tables.iter();
+    let schemas: Vec<&str> = all().map(|t| t.table.schema.as_str()).collect();
+    let tables: Vec<&str> = all().map(|t| t.table.name.as_str()).collect();
+    let view_schemas: Vec<Option<&str>> = all().map(|t| t.view.as_ref().map(|v| v.schema.as_str())).collect();
+    let views: Vec<Option<&str>> = all().map(|t| t.view.as_ref().map(|v| v.name.as_str())).collect();
+    let mut out = BTreeSet::new();
+    for row in client.query(OUTGROWN, &[&schemas, &tables, &view_schemas, &views]).await? {
+        let at = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or(usize::MAX);
+        let Some(table) = emitted.tables.get(at) else { continue };
+        match (row.try_get(1)?, &table.view) {
+            (true, Some(view)) => out.insert(view.to_string()),
+            _ => out.insert(format!("{}: {}", table.table.plain(), crate::compiler::emit::BELOW)),
+        };
+    }
+    Ok(out)
 }
 
 /// Policies and triggers that are not on their tables.
@@ -205,7 +317,8 @@ fn missing_rules(emitted: &Emitted, touched: &Touched) -> BTreeSet<String> {
 
 /// True when the object is not in the database.
 pub fn is_missing(state: &State, object: &Object) -> bool {
-    state.missing.contains(lookup_name(object).unwrap_or(&object.name))
+    let name = lookup_name(object).unwrap_or(&object.name);
+    state.missing.contains(name) || state.outgrown.contains(name)
 }
 
 /// The names that can be looked up: `schema.name`, with a function's arguments cut off. Other names are for people.
@@ -290,6 +403,7 @@ mod tests {
                 graph: Some("g1".into()),
             }],
             left: Vec::new(),
+            ..Record::default()
         };
         let text = serde_json::to_string(&record).unwrap_or_default();
         assert_eq!(serde_json::from_str::<Record>(&text).ok(), Some(record));

@@ -68,10 +68,17 @@ impl Plan {
             if step.objects > 0 {
                 line.push_str(&format!(" ({})", step.objects));
             }
+            if step.seconds >= 0.05 {
+                line.push_str(&format!(", about {:.1} s", step.seconds));
+            }
             if !step.locks.is_empty() {
                 line.push_str(&format!(", locks {}", step.locks_text()));
             }
             out.push(line);
+        }
+        out.push(format!("time: about {:.1} s of work, waiting for locks not counted", self.seconds));
+        if self.disk > 0 {
+            out.push(format!("disk: about {:.1} MB for new indexes", self.disk as f64 / 1e6));
         }
         out.push(format!("locks: at most {} of {} free", self.locks.needed, self.locks.free));
     }

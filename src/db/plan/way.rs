@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::state::{self, Made, State};
+use super::state::{self, Again, Made, State};
 use super::{Policy, names};
 use crate::compiler::ident::QualName;
 use crate::compiler::objects::{Object, ObjectKind, Phase};
@@ -34,8 +34,10 @@ pub struct InPlace {
 
 /// True when the SQL of the policy is in force and nothing of it is missing.
 pub fn is_in_force(policy: &Policy<'_>, state: &State) -> bool {
-    state.in_force.as_ref().is_some_and(|v| v.digest == policy.emitted.digest)
+    state.again == Again::No
+        && state.in_force.as_ref().is_some_and(|v| v.digest == policy.emitted.digest)
         && state.missing.is_empty()
+        && state.outgrown.is_empty()
         && policy.emitted.graphs.iter().all(|graph| state::is_built(state, graph))
 }
 
@@ -53,7 +55,8 @@ impl<'a> Same<'a> {
     }
 
     pub(super) fn is(&self, object: &Object) -> bool {
-        self.made.contains(&(object.kind.word(), object.name.as_str(), Made::of(object).sql.as_str()))
+        (self.state.again == Again::No || is_storage(object))
+            && self.made.contains(&(object.kind.word(), object.name.as_str(), Made::of(object).sql.as_str()))
             && !state::is_missing(self.state, object)
     }
 }
@@ -111,7 +114,7 @@ pub fn best(policy: &Policy<'_>, state: &State) -> Way {
 
 /// The late objects to make and what that touches; `None` where only the whole way is sure.
 fn in_place(policy: &Policy<'_>, state: &State) -> Option<(BTreeSet<usize>, InPlace)> {
-    let before = state.in_force.as_ref()?;
+    let before = state.in_force.as_ref().filter(|_| state.again == Again::No)?;
     let used = |name: &String| policy.emitted.graphs.iter().any(|graph| graph.name == *name);
     if before.record.app_role.as_deref() != Some(policy.model.app_role.as_str())
         || !state.missing.is_empty()

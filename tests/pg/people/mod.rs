@@ -1,6 +1,8 @@
 //! Who may be asking and what may be given: services, everyone, anyone, links, caveats, scopes, roles, denies. Each is
 //! compared with a plain expectation, and each is attacked with what the app role may send.
 
+mod applied;
+mod asks;
 mod facts;
 mod limits;
 mod links;

@@ -223,9 +223,4 @@ rules app.notes
         "a group that is in a ring",
         "Groups that contain each other have the same members. The message names them; take one link out.",
     ),
-    plain(
-        820,
-        "the connected role is not subject to row-level security",
-        "It is superuser, has BYPASSRLS, or owns the table or is a member of its owner. Connect the app as another login role.",
-    ),
 ];

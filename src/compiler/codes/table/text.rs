@@ -247,16 +247,18 @@ type note = app.notes
         r#"
 app role app_user
 type user = app.users
-  can see = anyone
-rules app.users view app.people
-  select : see
+type folder = app.folders
+  owner : user = owner_id
+  parent : folder = parent_id
+  can view = owner or (parent.view and {exists (select from app.shown s where s.id = this.id)})
 "#,
         r#"
 app role app_user
 type user = app.users
-  can see = anyone
-rules app.users
-  select : see
+type folder = app.folders
+  owner : user = owner_id
+  parent : folder = parent_id
+  can view = owner or (parent.view and {shown})
 "#,
     ),
 ];

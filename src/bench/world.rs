@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_postgres::Client;
 
-use super::snapshot::Kind;
-use crate::bench::error::BenchError;
-use crate::bench::random::Rng;
+use super::error::BenchError;
+use super::live::Kind;
+use super::random::Rng;
 
 /// Folders with at most this many below are small: their moves are ordinary tree writes.
 const SMALL: u64 = 20;
@@ -26,7 +26,7 @@ struct Node {
 
 /// One operation, ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     pub kind: Kind,
     /// The user it runs as.
     pub user: i64,
@@ -40,7 +40,7 @@ pub(super) struct Chosen {
 
 /// The big move and the way back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BigMovePlan {
+pub(crate) struct BigMovePlan {
     pub folder: i64,
     pub home: Option<i64>,
     pub away: i64,
@@ -50,7 +50,7 @@ pub(super) struct BigMovePlan {
 
 /// What the run wrote, written down before it is sent.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     /// Moved folders with the parent they had.
     pub moved: BTreeMap<i64, Option<i64>>,
     /// Where they are now.
@@ -63,7 +63,7 @@ pub(super) struct Journal {
 
 /// The database as the run sees it.
 #[derive(Debug)]
-pub(super) struct World {
+pub(crate) struct World {
     nodes: Vec<Node>,
     place: HashMap<i64, usize>,
     owned: HashMap<i64, Vec<usize>>,
@@ -79,7 +79,7 @@ pub(super) struct World {
 }
 
 /// Names of folders made by any run begin with this.
-pub(super) const CREATED_PREFIX: &str = "rowdeck bench ";
+pub(crate) const CREATED_PREFIX: &str = "rowdeck bench ";
 
 /// Files to choose from: enough that the database cannot keep only them in its caches, few enough to hold here.
 const FILE_SAMPLE: i64 = 200_000;
@@ -87,10 +87,15 @@ const FILE_SAMPLE: i64 = 200_000;
 impl World {
     /// Reads it on the owner's connection.
     pub async fn read(owner: &Client, token: &str) -> Result<World, BenchError> {
+        World::read_seed(owner, token, "").await
+    }
+
+    /// Reads only what a seed made: the folders, files and users whose names begin with its prefix.
+    pub async fn read_seed(owner: &Client, token: &str, prefix: &str) -> Result<World, BenchError> {
         let doing = || BenchError::database("reading the example's tables");
         let mut nodes = Vec::new();
-        let folders = "SELECT id, parent_id, owner_id, org_id FROM app.folders ORDER BY id";
-        for row in owner.query(folders, &[]).await.map_err(doing())? {
+        let folders = "SELECT id, parent_id, owner_id, org_id FROM app.folders WHERE starts_with(name, $1) ORDER BY id";
+        for row in owner.query(folders, &[&prefix]).await.map_err(doing())? {
             nodes.push(Node {
                 id: row.try_get(0).map_err(doing())?,
                 parent: row.try_get(1).map_err(doing())?,
@@ -100,15 +105,17 @@ impl World {
                 below: 0,
             });
         }
-        let readers = ids(owner, "SELECT id FROM app.users WHERE active ORDER BY id").await?;
+        let users = "SELECT id FROM app.users WHERE active AND starts_with(name, $1) ORDER BY id";
+        let readers = ids(owner, users, prefix).await?;
         let admins = pairs(owner, "SELECT org_id, user_id FROM app.org_admins ORDER BY 1, 2").await?;
         let links = pairs(owner, "SELECT folder_id, shown_in FROM app.folder_links").await?;
         // Every n-th file, so that all parts of the table are among them.
         let files = format!(
-            "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n, count(*) OVER () AS of FROM app.files) f
+            "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n, count(*) OVER () AS of FROM app.files
+                     WHERE starts_with(name, $1)) f
               WHERE n % (of / {FILE_SAMPLE} + 1) = 0 ORDER BY id"
         );
-        let files = ids(owner, &files).await?;
+        let files = ids(owner, &files, prefix).await?;
         World::new(nodes, readers, &admins, links, files, token)
     }
 
@@ -158,11 +165,39 @@ impl World {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A random active user; in a quarter of the cases an admin who reaches every folder.
+    pub fn reader(&self, rng: &mut Rng) -> Option<i64> {
+        let users = if rng.chance(250) && !self.heavy_admins.is_empty() { &self.heavy_admins } else { &self.readers };
+        rng.pick(users).copied()
+    }
+
+    /// An admin who reaches every folder.
+    pub fn admin(&self) -> Option<i64> {
+        self.heavy_admins.first().copied()
+    }
+
+    /// Active users.
+    pub fn users(&self) -> &[i64] {
+        &self.readers
+    }
+
+    /// A folder, its organisation, and somebody who may share it for certain.
+    pub fn folder_and_holder(&self, rng: &mut Rng) -> Option<(i64, i64, i64)> {
+        (0..100).find_map(|_| {
+            let node = rng.pick(&self.nodes)?;
+            self.who_may(node).map(|user| (node.id, node.org, user))
+        })
+    }
+
+    /// A folder.
+    pub fn any_folder(&self, rng: &mut Rng) -> Option<i64> {
+        rng.pick(&self.nodes).map(|node| node.id)
+    }
+
     /// A read: opening a file, opening a folder and asking `authz.can` in equal parts, as a random active user; a
     /// quarter of the readers are admins who reach every folder.
     pub fn read_op(&self, rng: &mut Rng) -> Option<Chosen> {
-        let users = if rng.chance(250) && !self.heavy_admins.is_empty() { &self.heavy_admins } else { &self.readers };
-        let user = *rng.pick(users)?;
+        let user = self.reader(rng)?;
         let (kind, id) = match rng.below(3) {
             0 => (Kind::OpenFile, *rng.pick(&self.files)?),
             1 => (Kind::OpenFolder, rng.pick(&self.nodes)?.id),
@@ -182,7 +217,7 @@ impl World {
         chosen.or_else(|| self.create_op(rng))
     }
 
-    fn create_op(&self, rng: &mut Rng) -> Option<Chosen> {
+    pub fn create_op(&self, rng: &mut Rng) -> Option<Chosen> {
         let (parent, user) = (0..100).find_map(|_| {
             let node = rng.pick(&self.nodes)?;
             self.who_may(node).map(|user| (node, user))
@@ -193,7 +228,7 @@ impl World {
         Some(Chosen { kind: Kind::Create, user, id: parent.id, other: Some(parent.org), name })
     }
 
-    fn move_op(&self, rng: &mut Rng) -> Option<Chosen> {
+    pub fn move_op(&self, rng: &mut Rng) -> Option<Chosen> {
         let mut journal = self.journal();
         let (node, to, user) = self.find_pair(rng, |node, to| {
             let parent = journal.now_in.get(&node.id).copied().unwrap_or(node.parent);
@@ -204,7 +239,7 @@ impl World {
         Some(Chosen { kind: Kind::Move, user, id: node.id, other: Some(to.id), name: String::new() })
     }
 
-    fn link_op(&self, rng: &mut Rng) -> Option<Chosen> {
+    pub fn link_op(&self, rng: &mut Rng) -> Option<Chosen> {
         let mut journal = self.journal();
         let (node, to, user) = self.find_pair(rng, |node, to| {
             let link = (node.id, to.id);
@@ -314,9 +349,9 @@ fn measure(nodes: &mut [Node], place: &HashMap<i64, usize>) {
     }
 }
 
-async fn ids(owner: &Client, query: &str) -> Result<Vec<i64>, BenchError> {
+async fn ids(owner: &Client, query: &str, prefix: &str) -> Result<Vec<i64>, BenchError> {
     let doing = || BenchError::database("reading the example's tables");
-    let rows = owner.query(query, &[]).await.map_err(doing())?;
+    let rows = owner.query(query, &[&prefix]).await.map_err(doing())?;
     rows.iter().map(|row| row.try_get(0).map_err(doing())).collect()
 }
 

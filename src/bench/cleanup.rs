@@ -1,10 +1,18 @@
 //! Taking back what a run wrote, on the owner's connection.
 
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
+use tokio::time::sleep;
 use tokio_postgres::Client;
 
+use super::error::BenchError;
 use super::world::{CREATED_PREFIX, World};
-use crate::bench::error::BenchError;
+use crate::db::connect;
+use crate::db::target::Target;
+
+/// How long to go on trying to take back what was written when the server went away.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What was taken back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -19,7 +27,7 @@ pub struct Cleanup {
 
 /// Takes back everything, in one transaction. Writes that failed or were cut off are looked for as well: whether one
 /// of those reached the table is not known.
-pub(super) async fn clean_up(owner: &Client, world: &World) -> Result<Cleanup, BenchError> {
+async fn clean_up(owner: &Client, world: &World) -> Result<Cleanup, BenchError> {
     let (moved, linked) = {
         let journal = world.journal();
         let moved: Vec<(i64, Option<i64>)> = journal.moved.iter().map(|(id, home)| (*id, *home)).collect();
@@ -53,14 +61,38 @@ pub(super) async fn clean_up(owner: &Client, world: &World) -> Result<Cleanup, B
     Ok(Cleanup { moved_back, unlinked, deleted })
 }
 
+/// Takes back what was written, on a new connection when the old one is gone, for as long as that may take.
+pub(crate) async fn take_back(owner: &Client, target: &Target, world: &World) -> Result<Cleanup, BenchError> {
+    let began = Instant::now();
+    let mut another = None;
+    loop {
+        let error = match clean_up(another.as_ref().unwrap_or(owner), world).await {
+            Ok(cleanup) => return Ok(cleanup),
+            Err(error) => error,
+        };
+        if began.elapsed() > PATIENCE {
+            return Err(error);
+        }
+        tracing::warn!("{error}; trying again");
+        sleep(Duration::from_millis(500)).await;
+        match connect::client(target).await {
+            Ok(client) => another = Some(client),
+            Err(error) => tracing::warn!("{error}; trying again"),
+        }
+    }
+}
+
 /// Deletes folders that a run which was killed left behind. Its moves and links are not known to anyone.
-pub(super) async fn delete_leftovers(owner: &Client) -> Result<u64, BenchError> {
+pub(crate) async fn delete_leftovers(owner: &Client) -> Result<u64, BenchError> {
     delete_named(owner, CREATED_PREFIX).await
 }
 
 async fn delete_named(owner: &Client, prefix: &str) -> Result<u64, BenchError> {
-    owner
-        .execute("DELETE FROM app.folders WHERE starts_with(name, $1)", &[&prefix])
-        .await
-        .map_err(BenchError::database("removing what the benchmark wrote"))
+    let doing = || BenchError::database("removing what the benchmark wrote");
+    for table in ["app.files", "app.teams"] {
+        let delete = format!("DELETE FROM {table} WHERE starts_with(name, $1)");
+        owner.execute(&delete, &[&prefix]).await.map_err(doing())?;
+    }
+    let folders = "DELETE FROM app.folders WHERE starts_with(name, $1)";
+    owner.execute(folders, &[&prefix]).await.map_err(doing())
 }

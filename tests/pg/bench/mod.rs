@@ -19,6 +19,11 @@ use rowdeck::db::policy_tests;
 use rowdeck::db::progress::Reporter;
 use tokio_postgres::Client;
 
+mod program;
+mod scenarios;
+mod schema;
+mod whole;
+
 use crate::server::Database;
 
 /// The docs example in a database of its own.
@@ -326,16 +331,44 @@ async fn the_closure_baseline_stays_exact() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn versus_closure_runs_and_judges_by_ratios() {
-    let options = bench::versus::Options { size: Size::Tiny, seed: 1, rounds: 1, step: Duration::from_millis(100) };
-    let report = bench::versus::run(&options, &Reporter::silent()).await.unwrap();
-    assert!(report.complete, "{}", report.text());
-    for one in report.subjects.values() {
-        assert!(one.creates_by_1[0] > 0.0 && one.creates_by_8[0] > 0.0 && one.failed == 0, "{one:?}");
-        assert_eq!(one.big_moves.len(), 2);
+async fn the_closure_baseline_stays_exact_when_sessions_race() {
+    let docs = Docs::bare().await;
+    let owner = docs.session().await.client;
+    let data = Dataset::grown(Shape { folders: 300, levels: 8, files_per_folder: 0, held: 12, orgs: 2 }, 1);
+    load::load_dataset(&owner, &data, &Reporter::silent()).await.unwrap();
+    bench::versus::build_closure(&owner).await.unwrap();
+    let mut sessions = Vec::new();
+    for number in 0..8 {
+        let client = docs.database.connect_as(&docs.owner).await;
+        sessions.push(tokio::spawn(async move {
+            let mut rng = Rng::split(9, "closure races", number);
+            let mut done = 0;
+            for _ in 0..40 {
+                let (a, b) = (1 + rng.below(300), 1 + rng.below(300));
+                let write = match rng.below(10) {
+                    0..5 => {
+                        format!("INSERT INTO app.folders (org_id, parent_id, owner_id, name) VALUES (1, {b}, 1, 'new')")
+                    }
+                    5..8 => format!("UPDATE app.folders SET parent_id = {b} WHERE id = {a}"),
+                    8 => format!("INSERT INTO app.folder_links VALUES ({a}, {b}) ON CONFLICT DO NOTHING"),
+                    _ => format!("DELETE FROM app.folder_links WHERE folder_id = {a}"),
+                };
+                // Two sessions may meet on rows of the tables themselves; whoever is sent away may try again.
+                match client.batch_execute(&write).await {
+                    Ok(()) => done += 1,
+                    Err(error) => assert!(["40P01", "40001"].contains(&error.code().unwrap().code()), "{error:?}"),
+                }
+            }
+            done
+        }));
     }
-    assert_eq!(report.subjects["plain"].exact, None);
-    assert_eq!(report.subjects["rowdeck"].exact, Some(true));
-    assert!(report.subjects["closure"].index_bytes > 0);
-    assert!(report.targets.len() >= 5, "{:?}", report.targets);
+    for session in sessions {
+        assert!(session.await.unwrap() > 10);
+    }
+    let exact: bool =
+        owner.query_one("SELECT closure.edit_exact() AND closure.view_exact()", &[]).await.unwrap().get(0);
+    assert!(exact);
+    let old = "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE app.folders SET parent_id = 1 WHERE id = 9";
+    let refused = owner.batch_execute(old).await.unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), "40001", "{refused:?}");
 }

@@ -50,6 +50,21 @@ impl PolicyFile {
     }
 }
 
+impl PolicyFile {
+    /// Compiles it with files of tests beside it.
+    ///
+    /// # Errors
+    /// When one of them cannot be read.
+    pub fn compile_with_tests(&self, tests: &[PathBuf]) -> Result<Compiled, DbError> {
+        let mut read = Vec::with_capacity(tests.len());
+        for path in tests {
+            read.push((path.display().to_string(), PolicyFile::read(path)?.text));
+        }
+        let name = self.path.display().to_string();
+        Ok(crate::compiler::compile_with_tests(&name, &self.text, &Folder::of(&self.path), &read))
+    }
+}
+
 /// Compiles a text that is, or will be, in this file.
 pub fn compile_file(path: &Path, text: &str) -> Compiled {
     compile_with(&path.display().to_string(), text, &Folder::of(path))

@@ -151,6 +151,41 @@ fn codes_are_explained_and_lints_are_findings() {
 }
 
 #[test]
+fn fmt_writes_what_it_sets_and_check_only_says() {
+    let folder = folder();
+    let path = folder.path().join("p.authz");
+    let crooked = GOOD.replace("  owner : user = owner_id", "    owner:user=owner_id -- theirs");
+    std::fs::write(&path, &crooked).unwrap();
+    let run = rowdeck(folder.path(), &["fmt", "--check", "p.authz"]);
+    assert_eq!((run.code, run.out.as_str()), (1, "p.authz is not formatted\n"), "{}", run.err);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), crooked);
+    let run = rowdeck(folder.path(), &["fmt", "p.authz"]);
+    assert_eq!((run.code, run.out.as_str()), (0, "p.authz is formatted\n"), "{}", run.err);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("\n  owner : user = owner_id  -- theirs\n"));
+    assert_eq!(rowdeck(folder.path(), &["fmt", "--check", "p.authz"]).code, 0);
+    std::fs::write(&path, "type user app.users\n").unwrap();
+    let run = rowdeck(folder.path(), &["fmt", "p.authz"]);
+    assert_eq!(run.code, 1);
+    assert!(run.out.contains("[AZ101]") && run.err.contains("p.authz is left as it is"), "{}{}", run.out, run.err);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "type user app.users\n");
+    let json: serde_json::Value =
+        serde_json::from_str(&rowdeck(folder.path(), &["fmt", "--json", "p.authz"]).out).unwrap();
+    assert_eq!((&json[0]["changed"], &json[0]["mistakes"][0]["code"]), (&false.into(), &"AZ101".into()));
+}
+
+#[test]
+fn a_file_of_tests_holds_nothing_but_tests() {
+    let folder = folder();
+    std::fs::write(folder.path().join("p.authz"), GOOD).unwrap();
+    std::fs::write(folder.path().join("t.authz"), "type more = s.more\ntest \"t\"\n  anyone can viwe doc 1\n").unwrap();
+    std::fs::write(folder.path().join("rowdeck.toml"), "policy = \"p.authz\"\ntests = [\"t.authz\"]\n").unwrap();
+    let run = rowdeck(folder.path(), &["test"]);
+    assert_eq!(run.code, 1);
+    assert!(run.out.contains("t.authz:1:6: a file of tests holds nothing but tests [AZ101]"), "{}", run.out);
+    assert!(run.out.contains("t.authz:3:14: ") && run.out.contains("did you mean \"view\"?"), "{}", run.out);
+}
+
+#[test]
 fn configuration_is_checked_and_what_is_wrong_is_named() {
     let folder = folder();
     let run = rowdeck(folder.path(), &["config", "check"]);

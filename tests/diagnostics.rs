@@ -51,6 +51,26 @@ fn every_code_the_compiler_makes_shows_an_example() {
     }
 }
 
+/// The codes that only a server, a database's state or the run time raises: their pages show what raises them.
+const RAISED: [std::ops::RangeInclusive<u16>; 6] = [601..=618, 624..=626, 701..=715, 801..=802, 805..=807, 820..=820];
+
+#[test]
+fn every_other_code_shows_what_raises_it() {
+    for code in RAISED.into_iter().flatten() {
+        let info = codes::by_number(code).unwrap_or_else(|| panic!("AZ{code} is not in the table"));
+        assert!(info.example.is_none(), "AZ{code} shows a policy");
+        assert!(codes::raised_by(code).is_some(), "nothing is said to raise AZ{code}");
+        assert!(info.page().contains("This raises it"), "AZ{code}");
+    }
+    for info in codes::codes().filter(|info| info.code < 820) {
+        let compiled = COMPILE_TIME.iter().any(|codes| codes.contains(&info.code));
+        let raised = RAISED.iter().any(|codes| codes.contains(&info.code));
+        assert!(compiled != raised, "{} is neither the compiler's nor raised, or both", info.name());
+        assert!(compiled || info.example.is_none());
+        assert!(!compiled || codes::raised_by(info.code).is_none());
+    }
+}
+
 #[test]
 fn codes_are_found_however_they_are_written() {
     for written in ["AZ304", "az304", "304"] {

@@ -29,6 +29,12 @@ const LAYERS: &[Layer] = &[
     },
     // Everything about a server; nothing of a screen or of the command line.
     Layer { folder: "db", parts: &["app", "bench", "cli", "views"], libraries: &["ratatui", "tui_textarea", "clap"] },
+    // Answers editors from the compiler; one thread, no server.
+    Layer {
+        folder: "lsp",
+        parts: &["app", "bench", "cli", "views"],
+        libraries: &["ratatui", "tui_textarea", "clap", "tokio", "tokio_postgres"],
+    },
     // Measures from outside.
     Layer { folder: "bench", parts: &["app", "cli", "views"], libraries: &["ratatui", "tui_textarea", "clap"] },
     // Draws what the model holds.

@@ -181,6 +181,7 @@ commands! {
         DefinitionHere "policy.definition" "definition" "go to where the name under the cursor is declared" ["d"] Nothing false;
         ReturnHere "policy.return" "back" "go back to where one was before" ["backspace"] Nothing false;
         NextMistake2 "policy.next-mistake" "next mistake" "to the next mistake or lint" ["n"] Nothing false;
+        FormatHere "policy.format" "format" "set the text the one way; only space changes" ["f"] Text false;
         SaveScreen "policy.save" "save" "save the policy" ["ctrl-s"] Text false;
         RunTests "policy.tests" "tests" "run the policy's tests on this database (rolled back)" ["t"] Database false;
     }
@@ -196,6 +197,7 @@ commands! {
         Definition "editor.definition" "definition" "go to where the name under the cursor is declared" ["ctrl-g"] Nothing false;
         Return "editor.return" "back" "go back to where one was before" ["ctrl-o"] Nothing false;
         NextMistake "editor.next-mistake" "next mistake" "to the next mistake or lint" ["F2"] Nothing false;
+        Format "editor.format" "format" "set the text the one way; only space changes" ["F6"] Text false;
         Cut "editor.cut" "cut" "cut the selection" ["ctrl-x"] Text false;
         Yank "editor.paste" "paste" "put in what was cut or copied last" ["ctrl-y"] Text false;
         PageUpEditor "editor.page-up" "page up" "one page up" ["pgup"] Nothing false;

@@ -69,6 +69,18 @@ pub enum Act {
         /// The code; all of them when left out
         code: Option<String>,
     },
+    /// Set a policy's text the one way; only space changes. One with mistakes is left alone
+    Fmt {
+        /// The policy and other files of it; rowdeck.toml's policy when left out
+        policies: Vec<PathBuf>,
+        /// Change nothing; exit code 1 when a file is not set so
+        #[arg(long)]
+        check: bool,
+    },
+    /// Draft a first policy from the tables and foreign keys of the database
+    Init(InitOptions),
+    /// Answer an editor: a language server on stdin and stdout
+    Lsp,
     /// Print the SQL a policy becomes, in the order it is run; needs no database
     Sql {
         /// The policy; rowdeck.toml's when left out
@@ -136,6 +148,11 @@ pub enum Act {
     Test {
         /// The policy; rowdeck.toml's when left out
         policy: Option<PathBuf>,
+        /// Files of more tests, besides those that rowdeck.toml names
+        tests: Vec<PathBuf>,
+        /// Say which branches of permissions and rules no passing check made true
+        #[arg(long)]
+        coverage: bool,
     },
     /// May somebody do something? Exit code 0 for yes, 1 for no
     Can {
@@ -265,6 +282,22 @@ pub struct As {
     /// Who asks: user:42, or nobody
     #[arg(long = "as", value_name = "TYPE:ID")]
     pub principal: String,
+}
+
+/// Options of `rowdeck init`.
+#[derive(Debug, Clone, Args)]
+pub struct InitOptions {
+    /// Write the draft to this new file instead of printing it
+    pub policy: Option<PathBuf>,
+    /// The schemas to draft from; all but the server's own and ours when left out
+    #[arg(long, value_name = "SCHEMA")]
+    pub schema: Vec<String>,
+    /// The table of those who sign in, schema.table; guessed by name when left out
+    #[arg(long, value_name = "TABLE")]
+    pub users: Option<String>,
+    /// The role the app connects as
+    #[arg(long, value_name = "ROLE")]
+    pub app_role: Option<String>,
 }
 
 /// Options of `rowdeck verify`.

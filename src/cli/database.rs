@@ -12,7 +12,6 @@ use crate::db::cancel::Stop;
 use crate::db::connect::Session;
 use crate::db::error::DbError;
 use crate::db::plan::{self, Plan, Policy};
-use crate::db::policy_tests::{self, TestReport};
 use crate::db::progress::{ApplyReport, Reporter};
 use crate::policy_file::PolicyFile;
 
@@ -162,42 +161,6 @@ pub(super) fn applied_words(report: &ApplyReport) -> String {
 
 fn show_plan(out: Output, plan: &Plan) -> Result<(), DbError> {
     plan.summary().iter().try_for_each(|line| out.line(line))
-}
-
-/// `rowdeck test`.
-pub async fn test(global: &Global, out: Output, given: Option<&Path>) -> Ended {
-    let compiled = PolicyFile::read(&targets::policy_path(given)?)?.compile();
-    let Some(model) = compiled.model.as_ref() else {
-        policy::show_findings(out, &compiled, &compiled.diagnostics)?;
-        return Ok(FINDING);
-    };
-    let target = targets::target(global)?;
-    policy_tests::refuse_production(&target)?;
-    let session = Session::open(&target).await?;
-    let (reporter, shown) = output::show_progress();
-    let report = policy_tests::run(&session, model, &compiled.sources, &reporter).await;
-    drop(reporter);
-    finish(shown).await?;
-    let report = report?;
-    if out.json {
-        out.json(&report)?;
-    } else {
-        show_tests(out, &report)?;
-    }
-    Ok(if report.failed == 0 { 0 } else { FINDING })
-}
-
-/// Shows each failure and the count.
-pub(super) fn show_tests(out: Output, report: &TestReport) -> Result<(), DbError> {
-    for test in report.tests.iter().filter(|test| !test.passed) {
-        out.line(&format!("failed: {}", crate::text::line(&test.name)))?;
-        if let Some(failure) = &test.failure {
-            out.line(&format!("  {}:{}: {}", failure.file, failure.line, failure.step))?;
-            out.line(&format!("  {}", failure.message))?;
-        }
-    }
-    let seconds = output::duration(report.seconds);
-    out.line(&format!("{} passed, {} failed, in {seconds}", report.passed, report.failed))
 }
 
 /// Waits until the last line of progress is written.

@@ -165,7 +165,7 @@ fn show(
     out.line(&format!("PostgreSQL {}", server.version))?;
     out.line(&database::applied_words(applied))?;
     super::verify::show(out, verified)?;
-    database::show_tests(out, tests)
+    super::test::show_tests(out, tests)
 }
 
 /// A server with data and a policy in force, for the console.

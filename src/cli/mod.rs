@@ -17,6 +17,8 @@ pub mod policy;
 pub mod prove;
 pub mod signals;
 mod targets;
+pub mod test;
+pub mod text;
 pub mod verify;
 
 use std::path::PathBuf;
@@ -137,6 +139,9 @@ async fn act(global: &Global, out: Output, command: Act) -> Ended {
         Act::Check { policy } => policy::check(global, out, policy.as_deref()),
         Act::Lint { policy } => interruptible(policy::lint(global, out, policy.as_deref())).await,
         Act::Help { code } => policy::help(out, code.as_deref()),
+        Act::Fmt { policies, check } => text::fmt(out, &policies, check),
+        Act::Init(options) => interruptible(text::init(global, out, &options)).await,
+        Act::Lsp => text::lsp(),
         Act::Sql { policy } => policy::sql(global, out, policy.as_deref()),
         Act::Plan { policy } => interruptible(database::plan(global, out, policy.as_deref())).await,
         Act::Apply { policy, yes, plan } => database::apply(global, out, policy.as_deref(), yes, plan.as_deref()).await,
@@ -146,7 +151,9 @@ async fn act(global: &Global, out: Output, command: Act) -> Ended {
         Act::Prove { policy, worlds, seed } => prove::prove(out, policy.as_deref(), worlds, seed),
         Act::Diff { policy, old } => interruptible(prove::diff(global, out, policy.as_deref(), old.as_deref())).await,
         Act::Verify(options) => verify::verify(global, out, &options).await,
-        Act::Test { policy } => interruptible(database::test(global, out, policy.as_deref())).await,
+        Act::Test { policy, tests, coverage } => {
+            interruptible(test::test(global, out, policy.as_deref(), &tests, coverage)).await
+        }
         Act::Can { ty, id, permission, who } => interruptible(ask::can(global, out, &who, &ty, &id, &permission)).await,
         Act::Who { ty, id, permission, limit } => {
             interruptible(ask::who(global, out, &ty, &id, &permission, limit)).await

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::ast::{Block, Name, Policy};
 use super::diagnostic::Diagnostic;
 use super::parser::parse;
-use super::span::{FileId, SourceMap};
+use super::span::{FileId, SourceMap, Span};
 
 /// How many files a policy may have.
 const MOST_FILES: usize = 1000;
@@ -68,6 +68,40 @@ pub fn parse_all(name: &str, text: &str, loader: &dyn Loader) -> (SourceMap, Pol
         }
     }
     (files.sources, whole, files.diagnostics)
+}
+
+/// Adds a file of tests. Anything else in it is a mistake: what a policy means must not depend on which tests are run.
+pub fn add_tests(
+    name: &str,
+    text: &str,
+    sources: &mut SourceMap,
+    whole: &mut Policy,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let file = sources.add(name, text);
+    let (policy, mut found) = parse(file, text);
+    diagnostics.append(&mut found);
+    for block in policy.blocks {
+        match block {
+            Block::Test(_) => whole.blocks.push(block),
+            other => {
+                diagnostics.push(Diagnostic::error(101, block_span(&other), "a file of tests holds nothing but tests"))
+            }
+        }
+    }
+}
+
+fn block_span(block: &Block) -> Span {
+    match block {
+        Block::AppRole(role) => role.span,
+        Block::Include(file) => file.span,
+        Block::Type(ty) => ty.name.span,
+        Block::Caveat(caveat) => caveat.name.span,
+        Block::Scope(scope) => scope.name.span,
+        Block::Rules(rules) => rules.table.span,
+        Block::Invariants(span, _) => *span,
+        Block::Test(test) => test.span,
+    }
 }
 
 struct Files<'l> {

@@ -58,7 +58,12 @@ pub fn compile(name: &str, text: &str) -> Compiled {
 
 /// Compiles a policy and the files it includes.
 pub fn compile_with(name: &str, text: &str, loader: &dyn Loader) -> Compiled {
-    compile_after(Vec::new(), name, text, loader)
+    compile_after(Vec::new(), name, text, loader, &[])
+}
+
+/// Compiles a policy and files of tests that go with it, each a name and a text. Such a file holds tests alone.
+pub fn compile_with_tests(name: &str, text: &str, loader: &dyn Loader, tests: &[(String, String)]) -> Compiled {
+    compile_after(Vec::new(), name, text, loader, tests)
 }
 
 /// Compiles a policy as it was read, which may not be UTF-8: that is a mistake like any other, reported in its place.
@@ -72,14 +77,23 @@ pub fn compile_bytes(name: &str, bytes: &[u8], loader: &dyn Loader) -> Compiled 
             let byte = bytes.get(at).copied().unwrap_or_default();
             let message = format!("the byte {byte:#04x} is not UTF-8 text");
             let wrong = Diagnostic::error(101, span, message);
-            compile_after(vec![wrong], name, &String::from_utf8_lossy(bytes), loader)
+            compile_after(vec![wrong], name, &String::from_utf8_lossy(bytes), loader, &[])
         }
     }
 }
 
-fn compile_after(mut diagnostics: Vec<Diagnostic>, name: &str, text: &str, loader: &dyn Loader) -> Compiled {
-    let (sources, ast, mut found) = include::parse_all(name, text, loader);
+fn compile_after(
+    mut diagnostics: Vec<Diagnostic>,
+    name: &str,
+    text: &str,
+    loader: &dyn Loader,
+    tests: &[(String, String)],
+) -> Compiled {
+    let (mut sources, mut ast, mut found) = include::parse_all(name, text, loader);
     diagnostics.append(&mut found);
+    for (name, text) in tests {
+        include::add_tests(name, text, &mut sources, &mut ast, &mut diagnostics);
+    }
     let complete = diagnostics.is_empty();
     let (model, mut found) = resolve::resolve(&ast, complete);
     diagnostics.append(&mut found);

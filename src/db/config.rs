@@ -17,6 +17,9 @@ pub const FILE_NAME: &str = "rowdeck.toml";
 pub struct Config {
     /// The policy, relative to the file's folder.
     pub policy: Option<PathBuf>,
+    /// Files of tests that go with the policy, relative to the file's folder.
+    #[serde(default)]
+    pub tests: Vec<PathBuf>,
     /// Servers by name.
     #[serde(default)]
     pub targets: BTreeMap<String, TargetEntry>,
@@ -65,6 +68,13 @@ impl Config {
     pub fn policy_path(&self) -> Option<PathBuf> {
         let policy = self.policy.as_ref()?;
         Some(self.path.as_ref().and_then(|p| p.parent()).map_or_else(|| policy.clone(), |folder| folder.join(policy)))
+    }
+
+    /// The files of tests, from where the program stands.
+    pub fn test_paths(&self) -> Vec<PathBuf> {
+        let folder = self.path.as_ref().and_then(|path| path.parent());
+        let from_here = |path: &PathBuf| folder.map_or_else(|| path.clone(), |folder| folder.join(path));
+        self.tests.iter().map(from_here).collect()
     }
 
     /// The server to use: `db` (a connection string) before everything, then the target called `name`, then libpq's

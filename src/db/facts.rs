@@ -43,6 +43,14 @@ pub async fn read_each(client: &Client, models: &[&Model]) -> Result<Vec<Snapsho
     Ok(snapshots)
 }
 
+/// The same inside the transaction that the session is in, whatever it has done so far.
+pub(super) async fn read_within(client: &Client, model: &Model) -> Result<Snapshot, DbError> {
+    client.batch_execute("SAVEPOINT facts; SET LOCAL row_security = off").await?;
+    let mut snapshots = read_all(client, &[model]).await?;
+    client.batch_execute("ROLLBACK TO SAVEPOINT facts; RELEASE SAVEPOINT facts").await?;
+    snapshots.pop().ok_or_else(|| DbError::Unexpected("no facts were read".to_owned()))
+}
+
 async fn read_all(client: &Client, models: &[&Model]) -> Result<Vec<Snapshot>, DbError> {
     let moment = "SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
     let now: i64 = client.query_one(moment, &[]).await?.try_get(0)?;
@@ -59,7 +67,7 @@ async fn read_all(client: &Client, models: &[&Model]) -> Result<Vec<Snapshot>, D
     Ok(snapshots)
 }
 
-fn unknown(error: CannotEvaluate) -> DbError {
+pub(super) fn unknown(error: CannotEvaluate) -> DbError {
     DbError::Usage(error.to_string())
 }
 

@@ -12,7 +12,7 @@ use super::connect::Session;
 use super::error::DbError;
 use super::why::Why;
 use crate::compiler::ident::Ident;
-use crate::compiler::model::{Model, TypeDef};
+use crate::compiler::model::{KeyType, Model, TypeDef};
 
 /// The longest a question may take. A question that takes longer is a finding by itself.
 const TIMEOUT: &str = "20s";
@@ -75,6 +75,7 @@ impl<'a> Inspector<'a> {
     /// May `who` do `permission` on the object?
     pub async fn can(&self, who: &Principal, ty: &str, id: &str, permission: &str) -> Result<bool, DbError> {
         self.check_permission(ty, permission)?;
+        self.check_ids(who, ty, id)?;
         self.as_principal(who, async {
             let asked = "SELECT authz.can($1::text, $2::text, $3::text)";
             let row = self.client.query_one(asked, &[&ty, &id, &permission]).await?;
@@ -135,6 +136,7 @@ impl<'a> Inspector<'a> {
     /// in as a user; the label says who does not hold it), `nobody` (who is not signed in) and `link` are types of their own.
     pub async fn who(&self, ty: &str, id: &str, permission: &str, limit: u32) -> Result<Page, DbError> {
         self.check_permission(ty, permission)?;
+        self.check_ids(&Principal::Nobody, ty, id)?;
         let Some(user) = self.model.ty(self.model.user) else { return Err(DbError::NoPolicy(String::new())) };
         let label = self.label_column(user).await?;
         // The people are cut before their rows are joined, so that only so many rows are read.
@@ -161,16 +163,8 @@ impl<'a> Inspector<'a> {
     /// Why `who` holds `permission` on the object, or what is missing.
     pub async fn why(&self, who: &Principal, ty: &str, id: &str, permission: &str) -> Result<Why, DbError> {
         self.check_permission(ty, permission)?;
-        self.in_transaction(async {
-            // As ourselves, not as the app role: it answers for whoever is signed in, and shows rows that only the
-            // operator may see.
-            as_role::sign_in(self.client, who).await?;
-            let asked = "SELECT authz.explain($1::text, $2::text, $3::text)";
-            let row = self.client.query_one(asked, &[&ty, &id, &permission]).await?;
-            let answer: serde_json::Value = row.try_get(0)?;
-            serde_json::from_value(answer).map_err(|e| DbError::Unexpected(format!("authz.explain: {e}")))
-        })
-        .await
+        self.check_ids(who, ty, id)?;
+        self.in_transaction(why_within(self.client, who, ty, id, permission)).await
     }
 
     /// The object's row, with the session's own rights; `None` when there is no such row.
@@ -299,6 +293,13 @@ impl<'a> Inspector<'a> {
         })
     }
 
+    fn check_ids(&self, who: &Principal, ty: &str, id: &str) -> Result<(), DbError> {
+        if let Principal::Of { ty, id } = who {
+            check_id(self.type_named(ty)?, id)?;
+        }
+        check_id(self.type_named(ty)?, id)
+    }
+
     fn check_permission(&self, ty: &str, permission: &str) -> Result<(), DbError> {
         let def = self.type_named(ty)?;
         if def.permission_named(permission).is_some() {
@@ -340,6 +341,48 @@ pub(super) fn key_parts(def: &TypeDef, id: &str) -> Result<Vec<String>, DbError>
     let columns: Vec<String> = def.key.iter().map(|key| key.column.plain()).collect();
     let shown = crate::text::line(id);
     Err(DbError::Usage(format!("\"{shown}\" is not an id of a {}; write ({})", def.name, columns.join(","))))
+}
+
+/// Why, inside the transaction that the session is in; signs in for the rest of it.
+pub(super) async fn why_within(
+    client: &Client,
+    who: &Principal,
+    ty: &str,
+    id: &str,
+    permission: &str,
+) -> Result<Why, DbError> {
+    // As ourselves, not as the app role: it answers for whoever is signed in, and shows rows that only the operator may
+    // see.
+    as_role::sign_in(client, who).await?;
+    let asked = "SELECT authz.explain($1::text, $2::text, $3::text)";
+    let row = client.query_one(asked, &[&ty, &id, &permission]).await?;
+    let answer: serde_json::Value = row.try_get(0)?;
+    serde_json::from_value(answer).map_err(|e| DbError::Unexpected(format!("authz.explain: {e}")))
+}
+
+/// Fails with the id when a key of this type cannot be so: the server's own words would name neither.
+fn check_id(def: &TypeDef, id: &str) -> Result<(), DbError> {
+    for (part, column) in key_parts(def, id)?.iter().zip(&def.key) {
+        let hex = |c: char| c.is_ascii_hexdigit() || matches!(c, '-' | '{' | '}');
+        let fits = match column.ty {
+            KeyType::Bigint => part.trim().parse::<i64>().is_ok(),
+            KeyType::Integer => part.trim().parse::<i32>().is_ok(),
+            KeyType::Smallint => part.trim().parse::<i16>().is_ok(),
+            KeyType::Uuid => !part.is_empty() && part.trim().chars().all(hex),
+            KeyType::Text | KeyType::Varchar => true,
+        };
+        if !fits {
+            let (id, part) = (crate::text::line(id), crate::text::line(part));
+            let part = if id == part { String::new() } else { format!(" (\"{part}\" in it)") };
+            return Err(DbError::Usage(format!(
+                "\"{id}\" is not an id of a {}{part}: {} is of type {}",
+                def.name,
+                column.column.plain(),
+                column.ty.sql()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The fields of a row's text as PostgreSQL writes it: `(1,"a ""b""")`.

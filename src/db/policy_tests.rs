@@ -4,6 +4,7 @@
 //! marked a development database and the target is not marked as production, since its statements may fire triggers, take locks and use up sequence numbers.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use futures_util::{StreamExt, pin_mut};
@@ -14,9 +15,14 @@ use tokio_postgres::{Client, Row};
 use super::as_role::{self, Principal, TextParameter};
 use super::catalog;
 use super::connect::Session;
+use super::coverage::{Coverage, Watch};
 use super::error::{DbError, Refusal};
+use super::facts::{self, Snapshot};
+use super::inspect::{key_parts, why_within};
 use super::progress::{Progress, Reporter};
 use super::target::Target;
+use crate::compiler::Compiled;
+use crate::compiler::evaluate::facts::{Caller as Asking, Datum, Key};
 use crate::compiler::ident::Ident;
 use crate::compiler::model::{Condition, Model, ScopeId, Test, TestStep, TypeId, Value, Who};
 use crate::compiler::span::{SourceMap, Span};
@@ -33,6 +39,9 @@ pub struct TestReport {
     pub tests: Vec<TestResult>,
     /// Seconds in all.
     pub seconds: f64,
+    /// What the passing checks made true, when that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
 }
 
 /// How one test went.
@@ -59,6 +68,9 @@ pub struct Failure {
     pub step: String,
     /// What happened instead, in one sentence without a full stop.
     pub message: String,
+    /// Of a check: why it holds, or what is missing, line by line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<String>,
 }
 
 /// Why a step did not do what it should.
@@ -108,6 +120,30 @@ pub async fn run(
     sources: &SourceMap,
     reporter: &Reporter,
 ) -> Result<TestReport, DbError> {
+    run_all(session, model, sources, reporter, None).await
+}
+
+/// The same, and says which branches of permissions and rules passing checks made true. It works that out from all that
+/// the policy decides from, again for every check, and so is for small databases.
+pub async fn run_with_coverage(
+    session: &Session,
+    compiled: &Compiled,
+    model: &Model,
+    reporter: &Reporter,
+) -> Result<TestReport, DbError> {
+    let watch = Mutex::new(Watch::new(compiled)?);
+    let mut report = run_all(session, model, &compiled.sources, reporter, Some(&watch)).await?;
+    report.coverage = watch.into_inner().ok().map(Watch::report);
+    Ok(report)
+}
+
+async fn run_all(
+    session: &Session,
+    model: &Model,
+    sources: &SourceMap,
+    reporter: &Reporter,
+    watch: Option<&Mutex<Watch>>,
+) -> Result<TestReport, DbError> {
     let began = Instant::now();
     refuse_production(&session.target)?;
     session.info.require_policy()?;
@@ -119,7 +155,7 @@ pub async fn run(
     let governed: Vec<_> =
         model.rules.iter().filter_map(|rules| model.ty(rules.ty)).map(|ty| ty.table.clone()).collect();
     catalog::require_bound(&session.client, &model.app_role, &governed).await?;
-    let runner = Runner { client: &session.client, model, sources, app_role: &model.app_role };
+    let runner = Runner { client: &session.client, model, sources, app_role: &model.app_role, watch };
     let title = format!("run {}", crate::text::counted(u64::try_from(model.tests.len()).unwrap_or(u64::MAX), "test"));
     reporter.send(Progress::Phase { number: 1, of: 1, title, locks: "none".to_owned() }).await;
     let mut report = TestReport::default();
@@ -152,6 +188,8 @@ struct Runner<'a> {
     model: &'a Model,
     sources: &'a SourceMap,
     app_role: &'a Ident,
+    /// Notes what passing checks make true.
+    watch: Option<&'a Mutex<Watch>>,
 }
 
 /// What earlier `given` lines of a test returned.
@@ -173,7 +211,8 @@ impl Runner<'_> {
                     return Err(error);
                 }
                 Err(StepError::Failed(message) | StepError::Refused(message)) => {
-                    failure = Some(self.failure(step, message));
+                    let why = self.why(step, &given).await?;
+                    failure = Some(self.failure(step, message, why));
                     break;
                 }
             }
@@ -182,7 +221,21 @@ impl Runner<'_> {
         Ok(TestResult { name, line, passed: failure.is_none(), failure })
     }
 
-    fn failure(&self, step: &TestStep, message: String) -> Failure {
+    /// Of a check that failed: why it holds, or what is missing. Other lines say all in their message.
+    async fn why(&self, step: &TestStep, given: &Given) -> Result<Vec<String>, DbError> {
+        let TestStep::Check { who, scopes, permission, ty, id, .. } = step else { return Ok(Vec::new()) };
+        let asked = (self.principal(who, scopes, given), self.type_name(*ty), value(id, given));
+        let (Ok(principal), Ok(ty), Ok(id)) = asked else { return Ok(Vec::new()) };
+        let words = match why_within(self.client, &principal.principal, ty, id, permission).await {
+            Ok(why) => why.lines(),
+            // The check failed because of what the server said, which is its message; the explanation has no more.
+            Err(DbError::Server(_)) => Vec::new(),
+            Err(other) => return Err(other),
+        };
+        Ok(words)
+    }
+
+    fn failure(&self, step: &TestStep, message: String, why: Vec<String>) -> Failure {
         let span = step_span(step);
         let file = self.sources.file(span.file);
         let line = self.sources.places(span).0.line;
@@ -192,6 +245,7 @@ impl Runner<'_> {
             line,
             step: crate::text::line(written).into_owned(),
             message,
+            why,
         }
     }
 
@@ -202,6 +256,11 @@ impl Runner<'_> {
                 let principal = self.principal(who, scopes, given)?;
                 let holds = self.check(&principal, permission, *ty, id, given).await?;
                 if holds == *allowed {
+                    if holds && self.watch.is_some() {
+                        let (caller, key) = (self.asking(&principal.principal)?, self.key(*ty, value(id, given)?)?);
+                        let now = self.facts().await?;
+                        self.note(|watch| watch.check(&now, &caller, *ty, permission, &key))?;
+                    }
                     return Ok(());
                 }
                 let words = if holds { "it holds" } else { "it does not hold" };
@@ -218,6 +277,10 @@ impl Runner<'_> {
                 let seen = self.count(sql, given).await?;
                 self.client.batch_execute("ROLLBACK TO SAVEPOINT step").await?;
                 if seen == *rows {
+                    if seen > 0 && self.watch.is_some() {
+                        let (caller, now) = (self.asking(&principal.principal)?, self.facts().await?);
+                        self.note(|watch| watch.statement(&now, &now, &caller, &sql.sql))?;
+                    }
                     return Ok(());
                 }
                 Err(StepError::Failed(format!("it sees {}", crate::text::counted(seen, "row"))))
@@ -264,6 +327,7 @@ impl Runner<'_> {
 
     /// Refused means that a rule or a missing privilege stopped it (42501), or that it changed or returned no row.
     async fn run(&self, who: &Caller, allowed: bool, sql: &Condition, given: &Given) -> Result<(), StepError> {
+        let before = if allowed && self.watch.is_some() { Some(self.facts().await?) } else { None };
         self.client.batch_execute("SAVEPOINT step").await?;
         self.sign_in(who).await?;
         match self.count(sql, given).await {
@@ -271,6 +335,10 @@ impl Runner<'_> {
             Ok(_) if allowed => {
                 as_role::become_self(self.client).await?;
                 self.client.batch_execute("RELEASE SAVEPOINT step").await?;
+                if let Some(before) = before {
+                    let (caller, after) = (self.asking(&who.principal)?, self.facts().await?);
+                    self.note(|watch| watch.statement(&before, &after, &caller, &sql.sql))?;
+                }
                 Ok(())
             }
             Ok(0) => {
@@ -298,6 +366,31 @@ impl Runner<'_> {
         }
         // What changes rows and returns none says how many it changed.
         Ok(stream.rows_affected().unwrap_or(0).max(returned))
+    }
+
+    /// What the policy decides from, as it is now in this transaction.
+    async fn facts(&self) -> Result<Snapshot, StepError> {
+        Ok(facts::read_within(self.client, self.model).await?)
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Watch) -> Result<(), DbError>) -> Result<(), StepError> {
+        let mut watch = self.watch.and_then(|watch| watch.lock().ok());
+        Ok(watch.as_mut().map_or(Ok(()), |watch| note(watch))?)
+    }
+
+    /// Who asks, as the evaluator takes it.
+    fn asking(&self, principal: &Principal) -> Result<Asking, StepError> {
+        let Principal::Of { ty, id } = principal else { return Ok(Asking::nobody()) };
+        let Some(at) = self.model.types.iter().position(|def| def.name == *ty).map(TypeId) else {
+            return Ok(Asking::nobody());
+        };
+        Ok(Asking::of(at, self.key(at, id)?))
+    }
+
+    fn key(&self, ty: TypeId, id: &str) -> Result<Key, StepError> {
+        let Some(def) = self.model.ty(ty) else { return Ok(Key::new()) };
+        let parts = key_parts(def, id)?.into_iter().zip(&def.key);
+        Ok(parts.map(|(part, column)| Datum::Text(part).as_key(column.ty)).collect())
     }
 
     fn principal(&self, who: &Who, scopes: &[ScopeId], given: &Given) -> Result<Caller, StepError> {

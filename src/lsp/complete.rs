@@ -22,7 +22,11 @@ pub(super) fn complete(project: &Project, file: FileId, at: usize) -> Option<Com
     let lexed = lex(file, text);
     let mut tokens = lexed.tokens.as_slice();
     // A comment, or SQL whose end is not written yet.
-    let in_comment = lexed.comments.last().is_some_and(|comment| comment.span.end as usize >= at);
+    let in_comment = lexed
+        .comments
+        .last()
+        .and_then(|comment| text.get(comment.span.start as usize..))
+        .is_some_and(|rest| !rest.contains('\n'));
     if in_comment || tokens.last().is_some_and(|t| t.kind == TokenKind::Unclosed) {
         return None;
     }

@@ -210,7 +210,10 @@ fn summary(model: &Model, theme: &Theme, width: usize) -> Line<'static> {
     }
     if let Some(run) = &policy.tests {
         let (role, words) = match run.failed.len() {
-            0 => (Role::Ok, format!(" · {} tests passed", run.passed)),
+            0 => (
+                Role::Ok,
+                format!(" · {} passed", crate::text::counted(u64::try_from(run.passed).unwrap_or(u64::MAX), "test")),
+            ),
             n => (Role::Error, format!(" · {} failed", many(n, "test"))),
         };
         spans.push(styled(theme, role, words));

@@ -479,6 +479,83 @@ fn write_pairs(random: &mut Random) -> String {
     }
 }
 
+/// Folders in folders and projects, and projects in folders, by shares made at run time.
+const SHARES: Kind = Kind {
+    name: "shares with objects",
+    schema: "
+CREATE SCHEMA app;
+CREATE TABLE app.users (id bigint PRIMARY KEY);
+INSERT INTO app.users VALUES (1), (2), (3);
+CREATE TABLE app.projects (id bigint PRIMARY KEY, owner_id bigint, open boolean DEFAULT true);
+CREATE TABLE app.folders (id bigint PRIMARY KEY, parent_id bigint, owner_id bigint);
+GRANT USAGE ON SCHEMA app TO app_user;
+GRANT SELECT ON ALL TABLES IN SCHEMA app TO app_user;",
+    policy: "
+app role app_user
+type user = app.users
+type project = app.projects
+  home : folder shared if {open}
+  owner : user = owner_id
+  can share = owner
+  can view = owner or home.view
+type folder = app.folders
+  parent : folder = parent_id
+  within : project, folder shared
+  owner : user = owner_id
+  can share = owner
+  can view = owner or parent.view or within.view
+rules app.folders
+  select : view
+rules app.projects
+  select : view
+",
+    objects: "SELECT 'project ' || id FROM app.projects UNION ALL SELECT 'folder ' || id FROM app.folders",
+    links: "SELECT 'project ' || p.id, 'folder ' || s.subject FROM app.projects p
+              JOIN authz_int.share__project__home__folder s ON s.object = p.id WHERE p.open AND s.expires IS NULL
+            UNION SELECT 'folder ' || id, 'folder ' || parent_id FROM app.folders
+            UNION SELECT 'folder ' || object, 'project ' || subject FROM authz_int.share__folder__within__project WHERE expires IS NULL
+            UNION SELECT 'folder ' || object, 'folder ' || subject FROM authz_int.share__folder__within__folder WHERE expires IS NULL",
+    starts: "SELECT 'project ' || id, owner_id::text FROM app.projects
+             UNION SELECT 'folder ' || id, owner_id::text FROM app.folders",
+    denied: None,
+    asks: &[
+        ("project", "SELECT id::text FROM app.projects t ORDER BY t.id", "SELECT id::text FROM app.projects"),
+        ("folder", "SELECT id::text FROM app.folders t ORDER BY t.id", "SELECT id::text FROM app.folders"),
+    ],
+    write: write_shares,
+};
+
+fn write_shares(random: &mut Random) -> String {
+    let r = random;
+    let (f, g, p) = (some(r, 12), some(r, 12), some(r, 6));
+    let share = [("project__home__folder", p, g), ("folder__within__project", f, p), ("folder__within__folder", f, g)]
+        [r.below(3) as usize];
+    let (table, object, subject) = share;
+    match r.below(12) {
+        0..=2 => format!(
+            "INSERT INTO app.folders VALUES ({f}, {}, {}) ON CONFLICT DO NOTHING",
+            or_null(r, g.to_string()),
+            some(r, 8)
+        ),
+        3 => format!("INSERT INTO app.projects VALUES ({p}, {}) ON CONFLICT DO NOTHING", some(r, 6)),
+        4..=6 => format!(
+            "INSERT INTO authz_int.share__{table} (object, subject, made_by) VALUES ({object}, {subject}, '') ON CONFLICT DO NOTHING"
+        ),
+        7 => format!("DELETE FROM authz_int.share__{table} WHERE object = {object} OR subject = {subject}"),
+        // Made before the relation passed anything on.
+        8 => format!("UPDATE authz_int.share__{table} SET expires = 'infinity' WHERE object = {object}"),
+        9 => format!(
+            "DELETE FROM app.folders WHERE id = {f}; UPDATE app.folders SET id = {} WHERE id = {g}",
+            some(r, 14)
+        ),
+        10 => format!("UPDATE app.projects SET open = NOT open WHERE id = {p}"),
+        _ => format!(
+            "UPDATE app.folders SET parent_id = {g} WHERE id = {f}; DELETE FROM app.projects WHERE id = {}",
+            some(r, 9)
+        ),
+    }
+}
+
 /// `ROWDECK_SEEDS` runs more of them.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     1..=std::env::var("ROWDECK_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(1)
@@ -518,4 +595,5 @@ kinds! {
     several_types: TYPES;
     wide_keys: WIDE;
     pairs_of_columns: PAIRS;
+    shares_with_objects: SHARES;
 }

@@ -31,6 +31,7 @@ mod restore;
 mod rules;
 mod sign_in;
 mod tiers;
+mod tools;
 mod trees;
 mod verify;
 mod world;

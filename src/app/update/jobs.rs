@@ -327,7 +327,10 @@ pub fn tested(model: &mut Model, result: Result<TestRun, String>) -> Vec<Effect>
     match result {
         Ok(run) => {
             let (level, words) = match run.failed.first() {
-                None => (Level::Ok, format!("{} tests passed", run.passed)),
+                None => (
+                    Level::Ok,
+                    format!("{} passed", crate::text::counted(u64::try_from(run.passed).unwrap_or(u64::MAX), "test")),
+                ),
                 Some(first) => (
                     Level::Error,
                     format!("{} of {} tests failed: {first}", run.failed.len(), run.passed + run.failed.len()),

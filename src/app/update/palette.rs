@@ -46,6 +46,7 @@ fn offered(row: &Row) -> bool {
             | Command::PreviousScreen2
             | Command::NextMistake2
             | Command::SaveScreen
+            | Command::FormatHere
             | Command::Interrupt
             | Command::PageUpEditor
             | Command::PageDownEditor

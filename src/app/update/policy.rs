@@ -23,6 +23,7 @@ pub fn run(model: &mut Model, command: Command) -> Vec<Effect> {
             return super::edit::run(model, command);
         }
         Command::Return | Command::ReturnHere => return super::edit::run(model, command),
+        Command::Format | Command::FormatHere => return format(model),
         Command::Undo => return edit(model, TextArea::undo),
         Command::Redo => return edit(model, TextArea::redo),
         Command::Cut => return edit(model, TextArea::cut),
@@ -41,6 +42,32 @@ pub fn edit(model: &mut Model, change: impl FnOnce(&mut TextArea<'static>) -> bo
     let changed = change(&mut model.policy.area);
     follow_cursor(model);
     if changed { text_changed(model) } else { Vec::new() }
+}
+
+/// Sets the text the one way, unless it has mistakes that keep it from being read.
+fn format(model: &mut Model) -> Vec<Effect> {
+    let text = model.policy.text();
+    match crate::compiler::format::format(&text) {
+        Err(mistakes) => {
+            let counted = crate::text::counted(u64::try_from(mistakes.len()).unwrap_or(u64::MAX), "mistake");
+            model.say(Level::Warn, format!("not formatted: the text has {counted} and is left as it is"));
+            Vec::new()
+        }
+        Ok(set) if set == text => {
+            model.say(Level::Ok, "the text is formatted already");
+            Vec::new()
+        }
+        Ok(set) => {
+            let (line, column) = model.policy.cursor();
+            let effects = edit(model, |area| {
+                area.select_all();
+                area.insert_str(set.trim_end_matches('\n'))
+            });
+            go_to(model, line.min(model.policy.area.lines().len().saturating_sub(1)), column);
+            model.say(Level::Ok, "formatted");
+            effects
+        }
+    }
 }
 
 /// Text pasted into the text: its characters, never keys.

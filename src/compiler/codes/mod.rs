@@ -1,8 +1,10 @@
 //! Every code there is: what it means, what to do, and a policy that makes it beside the same policy without the
 //! mistake. `tests/diagnostics.rs` compiles them all, and writes `docs/codes` from them.
 
+mod raised;
 mod table;
 
+pub use raised::raised_by;
 pub use table::codes;
 
 /// What is known about a code.
@@ -50,6 +52,9 @@ impl CodeInfo {
         if let Some(Example { bad, good }) = &self.example {
             page.push_str(&format!("\nThis policy has it:\n\n```\n{}\n```\n", bad.trim_matches('\n')));
             page.push_str(&format!("\nThis one does not:\n\n```\n{}\n```\n", good.trim_matches('\n')));
+        }
+        if let Some(raised) = raised_by(self.code) {
+            page.push_str(&format!("\nThis raises it:\n\n```sql\n{raised}\n```\n"));
         }
         page
     }

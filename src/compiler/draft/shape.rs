@@ -205,7 +205,7 @@ impl<'t> Shape<'t> {
             let (Some(member), Some(ty)) = (member, self.types.get_mut(object).filter(|_| object != 0)) else {
                 continue;
             };
-            let name = fresh(&[group_name.clone()], &mut used(ty));
+            let name = fresh(std::slice::from_ref(group_name), &mut used(ty));
             let body = format!("{group_name}#{member} = {}", link_source(link, object_key, group_key));
             ty.groups.push(Relation { name, body });
         }

@@ -94,7 +94,7 @@ fn plain_type(ty: &Type<'_>, out: &mut String) {
         out.push_str(&format!("  can edit = {}\n", edit.join(" or ")));
     }
     if nobody_views {
-        out.push_str("  -- LOOK: no column says who may see it.\n  can view = signed_in\n");
+        out.push_str("  -- LOOK: no column says who may see it; signed_in would be everybody who signs in.\n  can view = nobody\n");
     } else {
         out.push_str(&format!("  can view = {}\n", view.join(" or ")));
     }

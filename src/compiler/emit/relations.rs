@@ -58,7 +58,13 @@ impl Policy<'_> {
                 let kind = ShareSubject::of(self.model, source.subject)
                     .ok_or_else(|| not_built(source.span, "a subject of another policy"))?;
                 let object = self.key(ty)?.of_columns("l", "object");
-                let mut conditions = vec![self.live("l")];
+                // What would end by itself passes nothing on, since nothing would say when it ended.
+                let live = if self.is_inherited(ty, relation, source) {
+                    "l.starts IS NULL AND l.expires IS NULL AND l.caveat IS NULL".to_owned()
+                } else {
+                    self.live("l")
+                };
+                let mut conditions = vec![live];
                 conditions.extend(self.counted_and(ty, &object, condition.as_ref())?);
                 Ok(Rows {
                     from: format!("{} AS l", names::shares(def, name, &kind)),
@@ -69,6 +75,15 @@ impl Policy<'_> {
             }
             Place::Role { permission } => self.role_rows(ty, *permission, source),
         }
+    }
+
+    /// Whether permissions are inherited over a source.
+    fn is_inherited(&self, ty: TypeId, relation: RelId, source: &Source) -> bool {
+        let sources = self.ty(ty).ok().and_then(|def| def.relation(relation)).map(|found| found.sources.as_slice());
+        self.model.graphs.iter().flat_map(|graph| &graph.links).any(|link| {
+            let same = link.child == ty && link.relation == relation;
+            same && sources.and_then(|all| all.get(link.source)) == Some(source)
+        })
     }
 
     /// The subject in the row `l` of a share's table.

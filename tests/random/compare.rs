@@ -183,7 +183,8 @@ async fn who(client: &Client, model: &Model, world: &World<'_>, callers: &[Calle
         for key in world.keys(ty) {
             let id = key_text(key);
             parts.push(format!(
-                "SELECT {}, w.subject_kind, w.subject_id FROM authz.who({}, {}::text, {}) w",
+                "SELECT {}, w.subject_kind, w.subject_id, coalesce(array_to_string(w.exceptions, chr(1)), '') \
+                 FROM authz.who({}, {}::text, {}) w",
                 quoted(&format!("{name} {kind} {id}")),
                 quoted(kind),
                 quoted(&id),
@@ -194,10 +195,12 @@ async fn who(client: &Client, model: &Model, world: &World<'_>, callers: &[Calle
     if parts.is_empty() {
         return Ok(0);
     }
-    let mut said: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+    // Kind, id, and those who are meant but do not hold it.
+    let mut said: BTreeMap<String, Vec<(String, String, BTreeSet<String>)>> = BTreeMap::new();
     for row in rows(client, &parts.join("\nUNION ALL ")).await? {
-        let [what, kind, id] = row.as_slice() else { panic!("{row:?}") };
-        said.entry(what.clone()).or_default().insert((kind.clone(), id.clone()));
+        let [what, kind, id, but] = row.as_slice() else { panic!("{row:?}") };
+        let but = but.split('\u{1}').filter(|id| !id.is_empty()).map(str::to_owned).collect();
+        said.entry(what.clone()).or_default().push((kind.clone(), id.clone(), but));
     }
     let mut checks = 0;
     for caller in callers.iter().filter(|caller| caller.context.is_empty()) {
@@ -206,24 +209,22 @@ async fn who(client: &Client, model: &Model, world: &World<'_>, callers: &[Calle
         for (ty, permission, kind, name) in permissions(model) {
             for key in world.keys(ty) {
                 let what = format!("{name} {kind} {}", key_text(key));
-                let found = said.get(&what);
-                let listed = |wanted: &str, id: Option<&str>| {
-                    found.is_some_and(|f| {
-                        f.iter().any(|(kind, found)| kind == wanted && id.is_none_or(|id| id == found))
-                    })
-                };
+                let found = said.get(&what).map(Vec::as_slice).unwrap_or_default();
                 let named = match me {
                     Some((ty, key)) => {
                         let (own, key) = (&model.types[ty.0].name, key_text(key));
-                        listed("anyone", None) || listed("everyone", None) || listed(own, Some(&key))
+                        found.iter().any(|(kind, id, but)| {
+                            let meant = match kind.as_str() {
+                                "anyone" => true,
+                                "everyone" => *ty == model.user,
+                                kind => kind == own && (*id == key || id == "*"),
+                            };
+                            meant && !but.contains(&key)
+                        })
                     }
-                    None => listed("anyone", None) || listed("nobody", None),
+                    None => found.iter().any(|(kind, ..)| kind == "anyone" || kind == "nobody"),
                 };
                 let who = caller_name(model, caller);
-                // Where a deny counts, people are listed one by one, and "anyone" is whoever is not signed in.
-                if me.is_some() && listed("anyone", None) {
-                    continue;
-                }
                 differs(&format!("who holds {what}, {who}"), &named, &held.can(ty, permission, key))?;
                 checks += 1;
             }

@@ -51,17 +51,21 @@ pub(crate) async fn require_development(owner: &Client, target: &Target) -> Resu
 
 /// One run at a time for each database: two would count each other's waits, and take back each other's folders. The
 /// lock ends with the owner's connection.
+///
+/// A connection that was closed a moment ago may still hold it: the server ends a session in its own time.
 async fn take_turn(owner: &Client) -> Result<(), BenchError> {
     let doing = || BenchError::database("asking whether another benchmark runs here");
-    let row = owner
-        .query_one("SELECT pg_try_advisory_lock(hashtextextended('rowdeck bench', 0))", &[])
-        .await
-        .map_err(doing())?;
-    if row.try_get(0).map_err(doing())? {
-        Ok(())
-    } else {
-        Err(BenchError::Unsuitable("another benchmark is running on this database".to_owned()))
+    for _ in 0..25 {
+        let row = owner
+            .query_one("SELECT pg_try_advisory_lock(hashtextextended('rowdeck bench', 0))", &[])
+            .await
+            .map_err(doing())?;
+        if row.try_get(0).map_err(doing())? {
+            return Ok(());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
+    Err(BenchError::Unsuitable("another benchmark is running on this database".to_owned()))
 }
 
 /// The server's clock, in UTC.
